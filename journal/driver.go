@@ -1,0 +1,191 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Record is a fact as it is stored: the payload is the fact's JSON, written by
+// Encode, and Hash is an RFC 6962 leaf hash over salt and content.
+type Record struct {
+	Kind    Kind
+	Version int
+	Frame   string
+	Time    int64
+	Payload string
+	Salt    [16]byte
+	Hash    [32]byte
+}
+
+// Driver is a store of ledgers. It is linearizable per run and safe for concurrent
+// use. An error of Append means that the records are absent, stored, or stored
+// later; the comparison with after makes a repeat safe. A driver holds no lock
+// while it waits for anything but its own storage. The contract is numbered in
+// docs/spec.md; journaltest checks it. It grows with Pawl: implementations outside
+// this module must expect new methods.
+type Driver interface {
+	// Claim takes the run for an owner and returns a new epoch, larger than
+	// any before. A run that was never appended to may be claimed. While
+	// another claim is live it returns *ClaimedError, unless req.Takeover
+	// equals that claim's epoch. From then on appends under older epochs fail.
+	Claim(ctx context.Context, run string, req ClaimRequest) (Claim, error)
+	// Renew extends the claim's lease; ErrFenced if the epoch is not current.
+	Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error
+	// Release ends the claim. Releasing a claim that is not current does
+	// nothing.
+	Release(ctx context.Context, run string, epoch uint64) error
+
+	// Append adds the records after record number after, all or none, and
+	// commits the companions with them. It returns ErrFenced if the epoch is not
+	// current, whether or not the lease ran out, and *ConflictError if the ledger
+	// has not exactly after records. Success means that the records survive a
+	// crash of the process and, for a durable store, of the machine.
+	Append(ctx context.Context, run string, epoch uint64, after uint64, recs []Record, with ...Companion) error
+	// Read returns the records after number after, in order, in one consistent
+	// view: a prefix of the ledger is never missing. A run that does not exist
+	// has no records.
+	Read(ctx context.Context, run string, after uint64) ([]Record, error)
+
+	// Post puts an entry in the run's inbox. The same entry again does
+	// nothing; an entry with the same key and another body is an *EntryError
+	// that holds the first. Entries stay after they were consumed, so a second
+	// verdict is refused for ever. It needs no claim. ErrUnknownRun if the run has
+	// no records.
+	Post(ctx context.Context, run string, e Entry) error
+	// Inbox returns the entries not consumed, in the order they were posted.
+	Inbox(ctx context.Context, run string) ([]Entry, error)
+
+	// List returns runs, newest first.
+	List(ctx context.Context, q Query) ([]RunInfo, error)
+	// Backend names the store; equal in every process that opens the same one.
+	Backend() string
+}
+
+// Companion is a write of the same store that commits together with an append.
+type Companion interface {
+	// Commit does the write. tx is the store's own transaction (for SQL stores
+	// a *sql.Tx; nil for the memory driver). An error aborts the append.
+	Commit(ctx context.Context, tx any) error
+}
+
+// Consume returns the companion that marks inbox entries as consumed. Every driver
+// of this module knows it.
+func Consume(keys ...string) Companion { return Consumed(keys) }
+
+// Consumed are the keys of inbox entries that an append consumes. Drivers handle
+// it themselves; Commit does nothing.
+type Consumed []string
+
+// Commit does nothing: the driver marks the entries itself.
+func (Consumed) Commit(context.Context, any) error { return nil }
+
+// ClaimRequest asks for a claim.
+type ClaimRequest struct {
+	Owner Owner
+	// TTL is how long the claim lives without Renew.
+	TTL time.Duration
+	// Takeover is the epoch of a live claim whose owner is known to be gone; 0
+	// means none.
+	Takeover uint64
+}
+
+// Claim is a granted claim.
+type Claim struct {
+	Epoch uint64
+	// Head is the number of records in the ledger.
+	Head uint64
+	// Previous is the claim before, if there was one that was not released.
+	Previous *Holder
+}
+
+// Holder is who holds a claim and until when.
+type Holder struct {
+	Epoch uint64
+	Owner Owner
+	Until time.Time
+}
+
+// Entry is a message to a run: a decision or a cancellation.
+type Entry struct {
+	// Key identifies what the entry settles, for example an interruption id.
+	Key string
+	// Body is the fact to step, encoded.
+	Body Record
+}
+
+// Query selects runs.
+type Query struct {
+	// Session selects the runs bound to the session of that id.
+	Session string
+	// Open selects runs that are not finished or cancelled.
+	Open bool
+	// Limit is the most runs to return; 0 means 100.
+	Limit int
+	// Before continues a listing: only runs created before this run.
+	Before string
+}
+
+// RunInfo is a run in a listing.
+type RunInfo struct {
+	Run     string
+	Session string
+	Head    uint64
+	Created time.Time
+	Updated time.Time
+	// Ended says that the ledger ends with a finished or cancelled fact.
+	Ended bool
+	// Holder is who drives the run now; nil if nobody does.
+	Holder *Holder
+}
+
+// Errors of a driver.
+var (
+	// ErrFenced: the claim is no longer current.
+	ErrFenced = errors.New("pawl: the run was claimed by another driver")
+	// ErrUnknownRun: the store has no such run.
+	ErrUnknownRun = errors.New("pawl: the store has no such run")
+	// ErrForeignStore: the file or database holds something that is not ours.
+	ErrForeignStore = errors.New("pawl: the store was made by something else")
+	// ErrNewerStore: the store was written by a newer version.
+	ErrNewerStore = errors.New("pawl: the store was made by a newer version of Pawl")
+	// ErrNewerJournal: a fact's kind or version is not known here.
+	ErrNewerJournal = errors.New("pawl: the journal was written by a newer version of Pawl")
+	// ErrCorrupt: stored bytes are not what was written.
+	ErrCorrupt = errors.New("pawl: the journal is damaged")
+)
+
+// ClaimedError says that another driver holds the run.
+type ClaimedError struct {
+	Run    string
+	Holder Holder
+}
+
+// Error names the run and who holds it.
+func (e *ClaimedError) Error() string {
+	return fmt.Sprintf("pawl: run %s is driven by process %d on %s until %s", e.Run, e.Holder.Owner.PID,
+		e.Holder.Owner.Host, e.Holder.Until.UTC().Format(time.RFC3339))
+}
+
+// ConflictError says that the ledger is not where the writer thought.
+type ConflictError struct {
+	Run         string
+	After, Head uint64
+}
+
+// Error names the run and both positions.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("pawl: run %s has %d facts, the writer knew %d", e.Run, e.Head, e.After)
+}
+
+// EntryError says that an inbox key already has another entry.
+type EntryError struct {
+	Run   string
+	First Entry
+}
+
+// Error names the run and the key.
+func (e *EntryError) Error() string {
+	return fmt.Sprintf("pawl: run %s: %s was already decided otherwise", e.Run, e.First.Key)
+}

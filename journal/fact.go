@@ -1,0 +1,458 @@
+package journal
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-agents/pawl/item"
+)
+
+// Kind names a kind of fact.
+type Kind string
+
+// The kinds of facts. Their meaning is in docs/spec.md.
+const (
+	KindStarted   Kind = "started"
+	KindForked    Kind = "forked"
+	KindClaimed   Kind = "claimed"
+	KindResumed   Kind = "resumed"
+	KindLoaded    Kind = "loaded"
+	KindPrepared  Kind = "prepared"
+	KindIntended  Kind = "intended"
+	KindResponded Kind = "responded"
+	KindPlanned   Kind = "planned"
+	KindDecided   Kind = "decided"
+	KindSettled   Kind = "settled"
+	KindJudged    Kind = "judged"
+	KindConfirmed Kind = "confirmed"
+	KindAbsent    Kind = "absent"
+	KindFailed    Kind = "failed"
+	KindFired     Kind = "fired"
+	KindCancelled Kind = "cancelled"
+	KindFinished  Kind = "finished"
+)
+
+// EffectKind is the kind of an effect, one letter.
+type EffectKind byte
+
+// The kinds of effects that have an address in the ledger.
+const (
+	EffectLoad      EffectKind = 'l' // read the session's history
+	EffectPrepare   EffectKind = 'p' // make a turn's request
+	EffectModel     EffectKind = 'm' // call the model
+	EffectPlan      EffectKind = 'c' // classify a response
+	EffectTool      EffectKind = 't' // run a tool's body
+	EffectJudge     EffectKind = 'j' // custom tool-use behaviour
+	EffectSession   EffectKind = 's' // append a batch to the session
+	EffectReconcile EffectKind = 'r' // find out what became of an effect
+	EffectWait      EffectKind = 'w' // wait until a time
+)
+
+// EffectID is where an effect occurs in its frame: ordinal N (of the turn, response
+// or batch, from 1), position P (of a call among the response's items, from 0) and
+// attempt A (from 1). It is the in-flight key, an engine's activity id and the
+// address of the outcome. Without the attempt it is what the idempotency key is
+// derived from.
+type EffectID struct {
+	Kind    EffectKind
+	N, P, A int
+}
+
+// String returns the id as it stands in the ledger, for example "t3.1.1".
+func (id EffectID) String() string { return string(id.appendTo(nil)) }
+
+func (id EffectID) appendTo(dst []byte) []byte {
+	dst = append(dst, byte(id.Kind))
+	dst = strconv.AppendInt(dst, int64(id.N), 10)
+	dst = append(dst, '.')
+	dst = strconv.AppendInt(dst, int64(id.P), 10)
+	dst = append(dst, '.')
+	return strconv.AppendInt(dst, int64(id.A), 10)
+}
+
+// ParseEffectID reads what String wrote.
+func ParseEffectID(s string) (EffectID, error) {
+	var id EffectID
+	if len(s) < 6 || !strings.Contains("lpmctjsrw", s[:1]) {
+		return id, fmt.Errorf("pawl: %q is not an effect id", s)
+	}
+	parts := strings.Split(s[1:], ".")
+	if len(parts) != 3 {
+		return id, fmt.Errorf("pawl: %q is not an effect id", s)
+	}
+	id.Kind = EffectKind(s[0])
+	for i, p := range []*int{&id.N, &id.P, &id.A} {
+		n, err := strconv.Atoi(parts[i])
+		if err != nil || n < 0 || n > 1<<30 {
+			return id, fmt.Errorf("pawl: %q is not an effect id", s)
+		}
+		*p = n
+	}
+	return id, nil
+}
+
+// Fact is one thing that happened in a run. Facts are never changed once they are
+// appended.
+type Fact struct {
+	// Frame is the nested run the fact belongs to; empty for the run itself.
+	Frame string
+	// Time is when the driver stepped the fact, in Unix milliseconds.
+	Time int64
+	// Body is one of the pointer types of this package, for example *Started.
+	Body Body
+}
+
+// Body is the content of a fact. Its implementations are the structs of this
+// package.
+type Body interface {
+	// Kind names the fact.
+	Kind() Kind
+}
+
+// Started is the first fact of a run.
+type Started struct {
+	Run   string
+	Agent string // the agent's key
+	// Digest is over the input and the agent's key; an equal one attaches.
+	Digest item.Digest
+	Input  []item.Item
+	// Session is nil without one.
+	Session *SessionRef
+	// Conversation, Previous and Auto choose a server-managed conversation.
+	Conversation string
+	Previous     string
+	Auto         bool
+	// MaxTurns bounds the admitted turns; 0 means unlimited.
+	MaxTurns int
+	// Parallel bounds the tools in flight; 0 means no bound.
+	Parallel int
+	// UniqueCallIDs is what the model's adapter declared.
+	UniqueCallIDs bool
+	// Machine is the version of the rules the run started under.
+	Machine int
+}
+
+// SessionRef is the session a run is bound to.
+type SessionRef struct {
+	ID      string
+	Backend string
+	// Own says that the session lives in the run store's own database, so that
+	// a batch and its fact commit together.
+	Own bool
+	// Batches says that the session remembers batch ids.
+	Batches bool
+}
+
+// Forked turns a copy of a ledger into a run of its own.
+type Forked struct {
+	Run string
+	// Session is nil unless the fork was given one.
+	Session *SessionRef
+}
+
+// Claimed says that a driver took the run. What was in flight under an older epoch
+// is in doubt.
+type Claimed struct {
+	Epoch uint64
+	Owner Owner
+	// Gone says that the previous owner is known to be gone, so that nothing it
+	// had started can still be running.
+	Gone bool
+}
+
+// Owner says who holds a claim. On one host, a process that no longer exists, or
+// whose start time differs, is gone.
+type Owner struct {
+	Host string
+	Boot string // the host's boot id
+	PID  int
+	// Start is the process's start time in the operating system's own units.
+	Start string
+}
+
+// Resumed clears a failure: the run tries again from where it was.
+type Resumed struct{}
+
+// Loaded is the history read from the session at the start of the run.
+type Loaded struct {
+	Items []item.Item
+	// Healed are outputs for open calls found in that history; they are owed
+	// to the session before anything else.
+	Healed []item.Item
+}
+
+// Prepared is the request of turn N, and the intent of its first attempt.
+type Prepared struct {
+	N int
+	// Upto is the place in the history where the request ends.
+	Upto int
+	// Manifest is what the turn was offered. It is recorded once: a turn equal
+	// to an earlier one has a nil Manifest and names the earlier one in Same.
+	Manifest *Manifest
+	// Same is the turn whose manifest this turn shares; N when it has its own.
+	Same int
+}
+
+// Manifest is what a turn offers the model, as far as the rules need it.
+type Manifest struct {
+	Agent string
+	// Instructions is the system prompt as sent.
+	Instructions string
+	// Settings is the digest of the settings and the model's name.
+	Settings string
+	Tools    []ToolSpec
+	// ToolUse is what follows a turn's tools: "", "first", "names" or "custom".
+	ToolUse string
+	// StopAt are the names for ToolUse "names".
+	StopAt []string
+	// Output is the digest of the structured output's schema, empty for text.
+	Output string
+}
+
+// Class is a tool's effect class.
+type Class string
+
+// The effect classes.
+const (
+	AtMostOnce    Class = ""
+	Idempotent    Class = "idempotent"
+	ReadOnly      Class = "readonly"
+	Transactional Class = "transactional"
+)
+
+// OnUnknown says what follows when a call's outcome is unknown.
+type OnUnknown string
+
+// What follows an unknown outcome.
+const (
+	// UnknownDefault tells the model when a live driver saw it happen and waits
+	// for a person after a crash.
+	UnknownDefault OnUnknown = ""
+	UnknownTell    OnUnknown = "tell"
+	UnknownWait    OnUnknown = "wait"
+)
+
+// ToolSpec is a tool as recorded in a manifest. Class and identity govern the
+// call from then on.
+type ToolSpec struct {
+	Name string
+	// Identity is origin, name and schema digest.
+	Identity string
+	Class    Class
+	// Recover says that the tool can be asked what became of a call.
+	Recover bool
+	// Timeout bounds the body, in milliseconds.
+	Timeout   int64
+	OnUnknown OnUnknown
+}
+
+// Intended says that an effect is about to start.
+type Intended struct {
+	ID EffectID
+	// Upto is where a session batch or a request ends in the history.
+	Upto int
+	// NotAfter is when a tool's body must have ended, in Unix milliseconds.
+	NotAfter int64
+}
+
+// Responded is a response the model completed.
+type Responded struct {
+	ID         EffectID
+	ResponseID string
+	RequestID  string
+	Items      []item.Item
+	Usage      *Usage
+}
+
+// Usage counts the tokens of one model request. A nil Usage means unknown.
+type Usage struct {
+	Input, Cached, Output, Reasoning, Total int64
+	Raw                                     string
+}
+
+// Gate is what an approval rule answered.
+type Gate string
+
+// The answers of a rule.
+const (
+	Allow Gate = ""
+	Ask   Gate = "ask"
+	Deny  Gate = "deny"
+)
+
+// Planned is the classification of response N.
+type Planned struct {
+	N     int
+	Calls []PlannedCall
+	// Final says where the candidate of the final output is.
+	Final Final
+	// FinalAt is the place of the message that holds it.
+	FinalAt int
+	// Refusal is the text of a refusal.
+	Refusal string
+}
+
+// Final says what a response without calls means.
+type Final string
+
+// What a response without calls means.
+const (
+	FinalNone    Final = ""        // go on
+	FinalMessage Final = "message" // the text of the message at FinalAt
+	FinalEmpty   Final = "empty"   // no message: the empty text
+)
+
+// PlannedCall is one call of a response.
+type PlannedCall struct {
+	// P is the call's position among the response's items.
+	P int
+	// Tool is the tool's place in the manifest, -1 if there is none.
+	Tool int
+	// Digest is over the canonical arguments, or over the raw ones if they are
+	// unreadable.
+	Digest item.Digest
+	Gate   Gate
+	// Unreadable says that the arguments cannot be read: the body never runs
+	// with them.
+	Unreadable bool
+	// Twin says that the call repeats an earlier one of the response, or of an
+	// earlier response whose record answers it; it is dropped.
+	Twin bool
+	// Output settles the call at once: an unknown tool, unreadable arguments.
+	Output item.Item
+	// Reject is the output to use if the call is denied or rejected without a
+	// text of the reviewer's.
+	Reject string
+}
+
+// Verdict is what was decided about an interruption.
+type Verdict string
+
+// The verdicts.
+const (
+	Approve Verdict = "approve"
+	Reject  Verdict = "reject"
+	// Settle, Retry and GiveUp decide a call that is in doubt.
+	Settle Verdict = "settle"
+	Retry  Verdict = "retry"
+	GiveUp Verdict = "giveup"
+)
+
+// Decided is a decision, as it was taken.
+type Decided struct {
+	// Call is the call's effect id without an attempt; Stage counts its
+	// interruptions from 0.
+	Call  EffectID
+	Stage int
+	// Digest is of the arguments the decider saw.
+	Digest  item.Digest
+	Verdict Verdict
+	// Sticky extends an approval or rejection to open and later calls of the
+	// same tool identity.
+	Sticky bool
+	// Arguments replace the call's arguments; canonical.
+	Arguments string
+	// Text is a rejection message, or the output that settles the call.
+	Text string
+	By   string
+	Why  string
+	// At is when it was decided, in Unix milliseconds.
+	At int64
+}
+
+// Outcome is how an attempt of a tool ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Done        Outcome = ""
+	ToolFailed  Outcome = "failed"
+	Unknown     Outcome = "unknown"
+	NotExecuted Outcome = "notexecuted"
+)
+
+// Settled is the outcome of an attempt of a tool.
+type Settled struct {
+	ID      EffectID
+	Outcome Outcome
+	// Output is the item the model will read; none for NotExecuted.
+	Output item.Item
+	// Error is the error's text, for people.
+	Error string
+	// Late says that the call was settled before: this is evidence only.
+	Late bool
+}
+
+// Judged is the answer of a custom tool-use behaviour for response N.
+type Judged struct {
+	N     int
+	Final bool
+	Text  string
+}
+
+// Confirmed says that the session holds everything below Upto. In the run store's
+// own database it is the batch's intent too.
+type Confirmed struct {
+	N    int
+	Upto int
+	// Found says that the batch was found when the session was read back.
+	Found bool
+}
+
+// Absent says that an effect in doubt provably did not happen.
+type Absent struct {
+	ID EffectID
+}
+
+// Failed says that an effect ended in an error. The run is resumable.
+type Failed struct {
+	ID   EffectID
+	Code string
+	// Error is the error's text.
+	Error string
+	// Unknown says that the effect may have happened all the same.
+	Unknown bool
+	// RetryAt, when not 0, is when the effect is tried again without anybody
+	// resuming the run, in Unix milliseconds.
+	RetryAt int64
+}
+
+// Fired says that a wait is over.
+type Fired struct {
+	ID EffectID
+}
+
+// Cancelled ends a run: open calls settle, what is owed is appended.
+type Cancelled struct {
+	By  string
+	Why string
+}
+
+// Finished is the last fact of a run that has a final output.
+type Finished struct {
+	// At is the place in the history of the item that holds the final output,
+	// -1 when Text does.
+	At   int
+	Text string
+}
+
+// Kind returns the fact's kind.
+func (*Started) Kind() Kind   { return KindStarted }
+func (*Forked) Kind() Kind    { return KindForked }
+func (*Claimed) Kind() Kind   { return KindClaimed }
+func (*Resumed) Kind() Kind   { return KindResumed }
+func (*Loaded) Kind() Kind    { return KindLoaded }
+func (*Prepared) Kind() Kind  { return KindPrepared }
+func (*Intended) Kind() Kind  { return KindIntended }
+func (*Responded) Kind() Kind { return KindResponded }
+func (*Planned) Kind() Kind   { return KindPlanned }
+func (*Decided) Kind() Kind   { return KindDecided }
+func (*Settled) Kind() Kind   { return KindSettled }
+func (*Judged) Kind() Kind    { return KindJudged }
+func (*Confirmed) Kind() Kind { return KindConfirmed }
+func (*Absent) Kind() Kind    { return KindAbsent }
+func (*Failed) Kind() Kind    { return KindFailed }
+func (*Fired) Kind() Kind     { return KindFired }
+func (*Cancelled) Kind() Kind { return KindCancelled }
+func (*Finished) Kind() Kind  { return KindFinished }
