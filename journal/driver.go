@@ -119,7 +119,7 @@ type Entry struct {
 type Query struct {
 	// Session selects the runs bound to the session of that id.
 	Session string
-	// Open selects runs that are not finished or cancelled.
+	// Open selects runs that have not ended.
 	Open bool
 	// Limit is the most runs to return; 0 means 100.
 	Limit int
@@ -134,7 +134,7 @@ type RunInfo struct {
 	Head    uint64
 	Created time.Time
 	Updated time.Time
-	// Ended says that the ledger ends with a finished or cancelled fact.
+	// Ended says that the ledger ends with a finished fact.
 	Ended bool
 	// Holder is who drives the run now; nil if nobody does.
 	Holder *Holder

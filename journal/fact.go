@@ -172,7 +172,10 @@ type Owner struct {
 }
 
 // Resumed clears a failure: the run tries again from where it was.
-type Resumed struct{}
+type Resumed struct {
+	// MaxTurns replaces the run's bound when not 0; negative means unlimited.
+	MaxTurns int
+}
 
 // Loaded is the history read from the session at the start of the run.
 type Loaded struct {
@@ -215,10 +218,9 @@ type Class string
 
 // The effect classes.
 const (
-	AtMostOnce    Class = ""
-	Idempotent    Class = "idempotent"
-	ReadOnly      Class = "readonly"
-	Transactional Class = "transactional"
+	AtMostOnce Class = ""
+	Idempotent Class = "idempotent"
+	ReadOnly   Class = "readonly"
 )
 
 // OnUnknown says what follows when a call's outcome is unknown.
@@ -240,8 +242,6 @@ type ToolSpec struct {
 	// Identity is origin, name and schema digest.
 	Identity string
 	Class    Class
-	// Recover says that the tool can be asked what became of a call.
-	Recover bool
 	// Timeout bounds the body, in milliseconds.
 	Timeout   int64
 	OnUnknown OnUnknown
@@ -370,6 +370,11 @@ const (
 	ToolFailed  Outcome = "failed"
 	Unknown     Outcome = "unknown"
 	NotExecuted Outcome = "notexecuted"
+	// Rejected, Decreed and Dropped settle a call without a body: a person or
+	// a rule rejected it, a person settled it, the run was cancelled.
+	Rejected Outcome = "rejected"
+	Decreed  Outcome = "decreed"
+	Dropped  Outcome = "dropped"
 )
 
 // Settled is the outcome of an attempt of a tool.
@@ -423,14 +428,17 @@ type Fired struct {
 	ID EffectID
 }
 
-// Cancelled ends a run: open calls settle, what is owed is appended.
+// Cancelled asks a run to end: open calls settle, what is owed is appended, then
+// the run is finished.
 type Cancelled struct {
 	By  string
 	Why string
 }
 
-// Finished is the last fact of a run that has a final output.
+// Finished is the last fact of every run that ended.
 type Finished struct {
+	// Cancelled says that the run was cancelled and has no final output.
+	Cancelled bool
 	// At is the place in the history of the item that holds the final output,
 	// -1 when Text does.
 	At   int
