@@ -1,0 +1,259 @@
+package jsonscan
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// skipString checks the string that starts with the quote at i.
+func skipString[T Text](s T, i int) (int, error) {
+	if i >= len(s) || s[i] != '"' {
+		return i, syntaxError(i, "want a string")
+	}
+	i++
+	for {
+		i = skipPlain(s, i)
+		if i >= len(s) {
+			return i, syntaxError(i, "unterminated string")
+		}
+		switch c := s[i]; {
+		case c == '"':
+			return i + 1, nil
+		case c == '\\':
+			n := escapeLen(s, i)
+			if n == 0 {
+				return i, syntaxError(i, "invalid escape")
+			}
+			i += n
+		case c < ' ':
+			return i, syntaxError(i, "control character in a string")
+		default:
+			n := runeLen(s, i)
+			if n == 0 {
+				return i, syntaxError(i, "invalid UTF-8")
+			}
+			i += n
+		}
+	}
+}
+
+// skipPlain returns the offset of the first byte at or after i that is not plain: a quote, a backslash, a control character or
+// not ASCII. It looks at eight bytes at a time, because almost all bytes of a conversation are plain.
+func skipPlain[T Text](s T, i int) int {
+	for i+8 <= len(s) {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		if !allPlain(w) {
+			break
+		}
+		i += 8
+	}
+	for i < len(s) && isPlain(s[i]) {
+		i++
+	}
+	return i
+}
+
+func isPlain(c byte) bool {
+	return ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\'
+}
+
+// allPlain reports whether all eight bytes of w are plain. It tests each byte's high bit after arithmetic that sets it for a
+// byte that is not plain: (b - 0x20) borrows for a control character, and (b^c) - 1 borrows for a byte equal to c. A borrow
+// may spill into the next byte, but only from a byte that is itself not plain.
+func allPlain(w uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote := w ^ ones*'"'
+	backslash := w ^ ones*'\\'
+	return (w|(w-ones*' ')|(quote-ones)|(backslash-ones))&highs == 0
+}
+
+// escapeLen returns the length of the escape sequence at i, 0 if it is not one.
+func escapeLen[T Text](s T, i int) int {
+	if i+1 >= len(s) {
+		return 0
+	}
+	switch s[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if hex4(s, i+2) >= 0 {
+			return 6
+		}
+	}
+	return 0
+}
+
+// hex4 decodes the four hexadecimal digits at i, -1 if they are not there.
+func hex4[T Text](s T, i int) rune {
+	if i+4 > len(s) {
+		return -1
+	}
+	var r rune
+	for _, c := range []byte(s[i : i+4]) {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// runeLen returns the length of the UTF-8 sequence at i, which is not ASCII, 0 if it is invalid (Unicode 16, table 3-7).
+func runeLen[T Text](s T, i int) int {
+	c := s[i]
+	low, high := byte(0x80), byte(0xBF) // of the second byte
+	var n int
+	switch {
+	case c < 0xC2 || c > 0xF4:
+		return 0
+	case c < 0xE0:
+		n = 2
+	case c < 0xF0:
+		n = 3
+	default:
+		n = 4
+	}
+	switch c {
+	case 0xE0:
+		low = 0xA0
+	case 0xED:
+		high = 0x9F
+	case 0xF0:
+		low = 0x90
+	case 0xF4:
+		high = 0x8F
+	}
+	if i+n > len(s) || s[i+1] < low || s[i+1] > high {
+		return 0
+	}
+	for _, c := range []byte(s[i+2 : i+n]) {
+		if c&0xC0 != 0x80 {
+			return 0
+		}
+	}
+	return n
+}
+
+// unescapedBody returns the text of a checked string without its quotes, aliasing it if it has no escapes.
+func unescapedBody[T Text](quoted T) T {
+	body := quoted[1 : len(quoted)-1]
+	if !hasEscape(body) {
+		return body
+	}
+	buf, _ := appendUnescaped(make([]byte, 0, len(body)), body)
+	return T(buf)
+}
+
+func hasEscape[T Text](body T) bool {
+	for i := range len(body) {
+		if body[i] == '\\' {
+			return true
+		}
+	}
+	return false
+}
+
+// appendUnescaped appends the text of a checked string body. A surrogate without its pair becomes U+FFFD and makes whole false.
+func appendUnescaped[T Text](dst []byte, body T) (out []byte, whole bool) {
+	whole = true
+	for i := 0; i < len(body); {
+		if body[i] != '\\' {
+			dst = append(dst, body[i])
+			i++
+			continue
+		}
+		c := body[i+1]
+		if c != 'u' {
+			dst = append(dst, unescape(c))
+			i += 2
+			continue
+		}
+		r := hex4(body, i+2)
+		i += 6
+		if utf16.IsSurrogate(r) {
+			pair := rune(utf8.RuneError)
+			if i+6 <= len(body) && body[i] == '\\' && body[i+1] == 'u' {
+				pair = utf16.DecodeRune(r, hex4(body, i+2))
+			}
+			if pair == utf8.RuneError {
+				whole = false
+			} else {
+				i += 6
+			}
+			r = pair
+		}
+		dst = utf8.AppendRune(dst, r)
+	}
+	return dst, whole
+}
+
+// unescape returns what the two-byte escape \c stands for.
+func unescape(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c
+}
+
+// AppendString appends s as a JSON string with the fewest escapes the grammar allows: quote, backslash and control characters,
+// the latter in their two-byte form where there is one and as \u00xx, lower case, where there is none (the form of RFC 8785,
+// section 3.2.2.2). It does not escape '<', '>', '&', U+2028 or U+2029. Each byte of s that is not valid UTF-8 becomes U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for {
+		n := skipPlain(s, 0)
+		dst = append(dst, s[:n]...)
+		s = s[n:]
+		if s == "" {
+			return append(dst, '"')
+		}
+		if c := s[0]; c < utf8.RuneSelf {
+			dst = appendEscaped(dst, c)
+			s = s[1:]
+			continue
+		}
+		if n = runeLen(s, 0); n == 0 {
+			dst = append(dst, "\uFFFD"...)
+			s = s[1:]
+			continue
+		}
+		dst = append(dst, s[:n]...)
+		s = s[n:]
+	}
+}
+
+func appendEscaped(dst []byte, c byte) []byte {
+	const hex = "0123456789abcdef"
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+}
