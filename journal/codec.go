@@ -1,0 +1,87 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// MaxPayload is the longest payload a reader accepts, in bytes. Drivers refuse to
+// store a longer one, so that what was stored can be read.
+const MaxPayload = 1 << 29
+
+// version is the encoding's version of every kind. When a kind gets a new one, the
+// reader of the old one stays.
+const version = 1
+
+// onStack is the size up to which a fact is encoded without a buffer on the heap.
+const onStack = 2048
+
+// Encode returns the fact as it is stored. The caller draws the salt once, from a
+// cryptographic source, and repeats an append with the same record. Texts must be
+// valid UTF-8: each byte that is not becomes U+FFFD. Items are embedded as their
+// bytes, unchanged.
+func Encode(f Fact, salt [16]byte) Record {
+	r := Record{Version: version, Frame: f.Frame, Time: f.Time, Salt: salt}
+	if f.Body != nil {
+		r.Kind = f.Body.Kind()
+	}
+	var space [onStack]byte
+	leaf := appendLeafHead(space[:0], &r, 0)
+	start := len(leaf)
+	leaf = AppendPayload(leaf, f.Body)
+	binary.BigEndian.PutUint64(leaf[start-8:], uint64(len(leaf)-start))
+	r.Payload = string(leaf[start:])
+	r.Hash = hashLeaf(leaf)
+	return r
+}
+
+// AppendPayload appends the JSON object of a body: members in a fixed order, no
+// white space, zero values left out.
+func AppendPayload(dst []byte, b Body) []byte {
+	c := coder{dst: append(dst, '{')}
+	c.body(b)
+	return append(c.dst, '}')
+}
+
+// Decode reads what Encode wrote and accepts nothing else: the fact it returns
+// encodes to the same payload. It checks the items as item.Parse does, but not the
+// hash; see Verify. The fact shares memory with the payload.
+//
+// The error wraps ErrNewerJournal if the kind, the version, a member or one of the
+// words with a fixed meaning is not known here, and ErrCorrupt if the payload is
+// damaged.
+func Decode(r Record) (Fact, error) {
+	body := newBody(r.Kind)
+	if body == nil || r.Version != version {
+		return Fact{}, fmt.Errorf("%w: fact %q, version %d", ErrNewerJournal, r.Kind, r.Version)
+	}
+	if err := readPayload(body, r.Payload); err != nil {
+		return Fact{}, fmt.Errorf("%w (fact %q)", err, r.Kind)
+	}
+	return Fact{Frame: r.Frame, Time: r.Time, Body: body}, nil
+}
+
+func readPayload(b Body, payload string) error {
+	if len(payload) > MaxPayload {
+		return fmt.Errorf("%w: payload of %d bytes", ErrCorrupt, len(payload))
+	}
+	var members [16]member
+	var levels [4]level
+	c := coder{reading: true, members: members[:0], levels: levels[:0]}
+	if c.enter("", payload) {
+		c.body(b)
+		c.end()
+	}
+	if c.err != nil {
+		return c.err
+	}
+	var space [onStack]byte
+	again := space[:0]
+	if len(payload) > onStack {
+		again = make([]byte, 0, len(payload))
+	}
+	if string(AppendPayload(again, b)) != payload {
+		return fmt.Errorf("%w: payload not in the form it is written in", ErrCorrupt)
+	}
+	return nil
+}

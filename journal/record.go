@@ -1,0 +1,136 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/pawl-agents/pawl/internal/jsonscan"
+)
+
+// LeafHash returns the hash of the record's content: SHA-256 over a zero byte, the
+// salt, and kind, version, frame, time and payload, where a text is its length and
+// its bytes, and lengths and numbers are 8 bytes, big-endian. The zero byte makes
+// it a leaf of the tree of RFC 6962, section 2.1; the salt keeps a published hash
+// from revealing content that can be guessed.
+func LeafHash(r *Record) [32]byte {
+	var space [onStack]byte
+	leaf := appendLeafHead(space[:0], r, len(r.Payload))
+	return hashLeaf(append(leaf, r.Payload...))
+}
+
+func hashLeaf(leaf []byte) [32]byte { return sha256.Sum256(leaf) }
+
+// appendLeafHead appends what is hashed before the payload.
+func appendLeafHead(dst []byte, r *Record, payload int) []byte {
+	dst = append(dst, 0)
+	dst = append(dst, r.Salt[:]...)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(len(r.Kind)))
+	dst = append(dst, r.Kind...)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Version))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(len(r.Frame)))
+	dst = append(dst, r.Frame...)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Time))
+	return binary.BigEndian.AppendUint64(dst, uint64(payload))
+}
+
+// Verify reports whether the record is what was hashed when it was encoded. The
+// error wraps ErrCorrupt.
+func (r Record) Verify() error {
+	if LeafHash(&r) != r.Hash {
+		return fmt.Errorf("%w: fact %q does not have its hash", ErrCorrupt, r.Kind)
+	}
+	return nil
+}
+
+// AppendRecordJSON appends the record as a JSON object:
+//
+//	{"k":kind,"v":version,"f":frame,"t":milliseconds,"s":salt,"h":hash,"p":payload}
+//
+// Version 1 and an empty frame are left out; salt and hash are base64url without
+// padding; the payload's bytes are unchanged. They must stay so: the hash is over
+// them, so a document that was reformatted is refused.
+func AppendRecordJSON(dst []byte, r *Record) []byte {
+	dst = append(dst, `{"k":`...)
+	dst = jsonscan.AppendString(dst, string(r.Kind))
+	if r.Version != 1 {
+		dst = append(dst, `,"v":`...)
+		dst = strconv.AppendInt(dst, int64(r.Version), 10)
+	}
+	if r.Frame != "" {
+		dst = append(dst, `,"f":`...)
+		dst = jsonscan.AppendString(dst, r.Frame)
+	}
+	dst = append(dst, `,"t":`...)
+	dst = strconv.AppendInt(dst, r.Time, 10)
+	dst = append(dst, `,"s":"`...)
+	dst = base64.RawURLEncoding.AppendEncode(dst, r.Salt[:])
+	dst = append(dst, `","h":"`...)
+	dst = base64.RawURLEncoding.AppendEncode(dst, r.Hash[:])
+	dst = append(dst, `","p":`...)
+	dst = append(dst, r.Payload...)
+	return append(dst, '}')
+}
+
+// ReadRecordJSON reads what AppendRecordJSON wrote and verifies the hash. The
+// record shares no memory with value. The error wraps ErrNewerJournal if there is a
+// member that is not known here, else ErrCorrupt.
+func ReadRecordJSON(value []byte) (Record, error) {
+	r := Record{Version: 1}
+	err := jsonscan.Object(string(value), func(key, value string) error {
+		switch key {
+		case "k":
+			return readText((*string)(&r.Kind), value)
+		case "v":
+			return readInt(&r.Version, value)
+		case "f":
+			return readText(&r.Frame, value)
+		case "t":
+			return readInt(&r.Time, value)
+		case "s":
+			return readBytes(r.Salt[:], value)
+		case "h":
+			return readBytes(r.Hash[:], value)
+		case "p":
+			r.Payload = value
+			return nil
+		}
+		return fmt.Errorf("%w: member %q of a record", ErrNewerJournal, key)
+	})
+	if errors.Is(err, ErrNewerJournal) {
+		return Record{}, err
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("%w: record: %w", ErrCorrupt, err)
+	}
+	return r, r.Verify()
+}
+
+func readText(v *string, value string) (err error) {
+	*v, err = jsonscan.String(value)
+	return err
+}
+
+func readInt[T int | int64](v *T, value string) error {
+	n, err := jsonscan.Int(value)
+	if *v = T(n); err == nil && int64(*v) != n {
+		err = strconv.ErrRange
+	}
+	return err
+}
+
+func readBytes(dst []byte, value string) error {
+	s, err := jsonscan.String(value)
+	if err != nil {
+		return err
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err == nil && len(b) != len(dst) {
+		err = fmt.Errorf("%d bytes, want %d", len(b), len(dst))
+	}
+	copy(dst, b)
+	return err
+}
