@@ -2,7 +2,10 @@ package journal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+
+	"github.com/pawl-agents/pawl/internal/jsonscan"
 )
 
 // MaxPayload is the longest payload a reader accepts, in bytes. Drivers refuse to
@@ -35,14 +38,6 @@ func Encode(f Fact, salt [16]byte) Record {
 	return r
 }
 
-// AppendPayload appends the JSON object of a body: members in a fixed order, no
-// white space, zero values left out.
-func AppendPayload(dst []byte, b Body) []byte {
-	c := coder{dst: append(dst, '{')}
-	c.body(b)
-	return append(c.dst, '}')
-}
-
 // Decode reads what Encode wrote and accepts nothing else: the fact it returns
 // encodes to the same payload. It checks the items as item.Parse does, but not the
 // hash; see Verify. The fact shares memory with the payload.
@@ -61,26 +56,24 @@ func Decode(r Record) (Fact, error) {
 	return Fact{Frame: r.Frame, Time: r.Time, Body: body}, nil
 }
 
-func readPayload(b Body, payload string) error {
+func readPayload(b readable, payload string) error {
 	if len(payload) > MaxPayload {
 		return fmt.Errorf("%w: payload of %d bytes", ErrCorrupt, len(payload))
 	}
-	var members [16]member
-	var levels [4]level
-	c := coder{reading: true, members: members[:0], levels: levels[:0]}
-	if c.enter("", payload) {
-		c.body(b)
-		c.end()
+	err := jsonscan.Object(payload, func(name, value string) error {
+		if err := b.read(name, value); err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+		return nil
+	})
+	if errors.Is(err, errUnknown) {
+		return fmt.Errorf("%w: %w", ErrNewerJournal, err)
 	}
-	if c.err != nil {
-		return c.err
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	var space [onStack]byte
-	again := space[:0]
-	if len(payload) > onStack {
-		again = make([]byte, 0, len(payload))
-	}
-	if string(AppendPayload(again, b)) != payload {
+	if string(AppendPayload(space[:0], b)) != payload {
 		return fmt.Errorf("%w: payload not in the form it is written in", ErrCorrupt)
 	}
 	return nil

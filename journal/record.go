@@ -83,17 +83,17 @@ func ReadRecordJSON(value []byte) (Record, error) {
 	err := jsonscan.Object(string(value), func(key, value string) error {
 		switch key {
 		case "k":
-			return readText((*string)(&r.Kind), value)
+			return scanText((*string)(&r.Kind), value)
 		case "v":
-			return readInt(&r.Version, value)
+			return scanInt(&r.Version, value)
 		case "f":
-			return readText(&r.Frame, value)
+			return scanText(&r.Frame, value)
 		case "t":
-			return readInt(&r.Time, value)
+			return scanInt(&r.Time, value)
 		case "s":
-			return readBytes(r.Salt[:], value)
+			return scanBytes(r.Salt[:], value)
 		case "h":
-			return readBytes(r.Hash[:], value)
+			return scanBytes(r.Hash[:], value)
 		case "p":
 			r.Payload = value
 			return nil
@@ -107,30 +107,4 @@ func ReadRecordJSON(value []byte) (Record, error) {
 		return Record{}, fmt.Errorf("%w: record: %w", ErrCorrupt, err)
 	}
 	return r, r.Verify()
-}
-
-func readText(v *string, value string) (err error) {
-	*v, err = jsonscan.String(value)
-	return err
-}
-
-func readInt[T int | int64](v *T, value string) error {
-	n, err := jsonscan.Int(value)
-	if *v = T(n); err == nil && int64(*v) != n {
-		err = strconv.ErrRange
-	}
-	return err
-}
-
-func readBytes(dst []byte, value string) error {
-	s, err := jsonscan.String(value)
-	if err != nil {
-		return err
-	}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err == nil && len(b) != len(dst) {
-		err = fmt.Errorf("%d bytes, want %d", len(b), len(dst))
-	}
-	copy(dst, b)
-	return err
 }
