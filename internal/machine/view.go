@@ -1,0 +1,243 @@
+package machine
+
+import (
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// InterruptionKind says why a run waits for somebody.
+type InterruptionKind int
+
+// The kinds of interruptions.
+const (
+	// Approval: a rule asks whether the call may run.
+	Approval InterruptionKind = iota
+	// InDoubt: the call may have taken effect and must not be repeated silently.
+	InDoubt
+)
+
+// String returns the kind in lower case.
+func (k InterruptionKind) String() string { return [...]string{"approval", "in-doubt"}[k] }
+
+// Interruption is a call that waits for a decision.
+type Interruption struct {
+	Kind      InterruptionKind
+	Call      journal.EffectID
+	Stage     int
+	CallID    string
+	Tool      string
+	Arguments string
+	Digest    item.Digest
+	// Unreadable says that the arguments cannot be read.
+	Unreadable bool
+	Key        string
+	// NotBefore is when an InDoubt may be decided, in Unix milliseconds.
+	NotBefore int64
+}
+
+// Interruptions returns the open interruptions in model order.
+func (m *Machine) Interruptions() []Interruption {
+	r := m.last()
+	if r == nil || m.finished != nil || m.cancelled != nil {
+		return nil
+	}
+	var list []Interruption
+	for _, c := range r.calls {
+		kind, open := c.openKind()
+		if !open {
+			continue
+		}
+		list = append(list, Interruption{Kind: kind, Call: c.id, Stage: c.stage, CallID: c.callID, Tool: m.toolName(c),
+			Arguments: m.Arguments(c.id), Digest: c.plan.Digest, Unreadable: c.plan.Unreadable, Key: m.Key(c), NotBefore: c.blocked})
+	}
+	return list
+}
+
+func (m *Machine) toolName(c *call) string {
+	if c.spec != nil {
+		return c.spec.Name
+	}
+	return m.history[c.slot].item.Head().Name
+}
+
+// Arguments returns the arguments a call runs with: the edited ones, else the
+// model's.
+func (m *Machine) Arguments(id journal.EffectID) string {
+	c := m.find(id)
+	if c == nil {
+		return ""
+	}
+	if c.edited != "" {
+		return c.edited
+	}
+	it := m.history[c.slot].item
+	if cc, err := it.CustomToolCall(); err == nil {
+		return cc.Input
+	}
+	fc, _ := it.FunctionCall()
+	return fc.Arguments
+}
+
+// CallInfo is what the driver needs to run a call.
+type CallInfo struct {
+	Item      item.Item
+	CallID    string
+	Spec      journal.ToolSpec
+	Digest    item.Digest
+	Arguments string
+	Edited    bool
+	Attempt   int
+	// By is who approved the call, empty if nobody had to.
+	By string
+}
+
+// Call returns a call; ok is false if there is none with a tool.
+func (m *Machine) Call(id journal.EffectID) (info CallInfo, ok bool) {
+	c := m.find(id)
+	if c == nil || c.spec == nil {
+		return info, false
+	}
+	info = CallInfo{Item: m.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.plan.Digest,
+		Arguments: m.Arguments(id), Edited: c.edited != "", Attempt: c.attempt}
+	for _, d := range c.decisions {
+		if d.Verdict == journal.Approve {
+			info.By = d.By
+		}
+	}
+	return info, true
+}
+
+// Recorded returns the output of an earlier call with the same call id and digest,
+// if the model's adapter declares that it never reuses ids [M7].
+func (m *Machine) Recorded(callID string, d item.Digest) (out item.Item, ok bool, err error) {
+	c := m.seen[callID]
+	if c == nil {
+		return out, false, nil
+	}
+	if c.plan.Digest != d {
+		return out, false, fmt.Errorf("pawl: call id %q was used before with other arguments", callID)
+	}
+	return m.history[c.out].item, true, nil
+}
+
+// Items returns the items of a range of the history, dropped ones left out.
+func (m *Machine) Items(from, upto int) iter.Seq[item.Item] {
+	return func(yield func(item.Item) bool) {
+		for _, s := range m.history[from:upto] {
+			if !s.dropped && !s.item.IsZero() && !yield(s.item) {
+				return
+			}
+		}
+	}
+}
+
+// Settled returns where the settled part of the history ends.
+func (m *Machine) Settled() int { return m.settled }
+
+// InputEnd returns where the input ends and what the run made begins, and where
+// the session's history ends and the input begins.
+func (m *Machine) InputEnd() (history, input int) {
+	if len(m.responses) > 0 {
+		input = m.responses[0].first
+	} else {
+		input = len(m.history)
+	}
+	if m.started == nil || !m.loaded {
+		return 0, input
+	}
+	return input - len(m.started.Input), input
+}
+
+// Response returns the newest response that has no plan: its ordinal, its items and
+// the manifest it was asked under.
+func (m *Machine) Response() (n int, items []item.Item, man *journal.Manifest) {
+	r := m.last()
+	if r == nil {
+		return 0, nil, nil
+	}
+	for _, s := range m.history[r.first:r.end] {
+		items = append(items, s.item)
+	}
+	return r.n, items, r.manifest
+}
+
+// Result is one settled call for a custom tool-use behaviour.
+type Result struct {
+	Name, CallID, Arguments string
+	Output                  item.Item
+}
+
+// Results returns the calls of the newest response whose body ran to an end.
+func (m *Machine) Results() []Result {
+	var list []Result
+	for _, c := range m.last().calls {
+		if c.attempt > 0 && (c.outcome == journal.Done || c.outcome == journal.ToolFailed) {
+			list = append(list, Result{Name: c.spec.Name, CallID: c.callID, Arguments: m.Arguments(c.id), Output: m.history[c.out].item})
+		}
+	}
+	return list
+}
+
+// Run, Started, Session, Turn, ... are what the ledger says of the run.
+func (m *Machine) Run() string                  { return m.run }
+func (m *Machine) Started() *journal.Started    { return m.started }
+func (m *Machine) Session() *journal.SessionRef { return m.session }
+func (m *Machine) Turn() int                    { return m.turns }
+func (m *Machine) Attempt() int                 { return m.turn.attempt }
+func (m *Machine) Loaded() bool                 { return m.loaded }
+func (m *Machine) Usage() Usage                 { return m.usage }
+func (m *Machine) Failure() *journal.Failed     { return m.failure }
+func (m *Machine) Finished() *journal.Finished  { return m.finished }
+func (m *Machine) Cancelled() bool              { return m.cancelled != nil }
+
+// At returns the item at a place of the history, zero if there is none.
+func (m *Machine) At(i int) item.Item {
+	if i < 0 || i >= len(m.history) {
+		return item.Item{}
+	}
+	return m.history[i].item
+}
+
+// ResponseID returns the newest id a response had, empty before the first.
+func (m *Machine) ResponseID() string {
+	for i := len(m.responses) - 1; i >= 0; i-- {
+		if id := m.responses[i].id; id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// Manifest returns the manifest of the newest turn and the turn that recorded it.
+func (m *Machine) Manifest() (man *journal.Manifest, turn int) {
+	return m.turn.manifest, m.turn.same
+}
+
+// InterruptionID names an interruption: the call and its stage, never reused.
+func InterruptionID(call journal.EffectID, stage int) string {
+	return fmt.Sprintf("%d.%d#%d", call.N, call.P, stage)
+}
+
+// ParseInterruptionID reads what InterruptionID wrote.
+func ParseInterruptionID(s string) (call journal.EffectID, stage int, err error) {
+	bad := fmt.Errorf("pawl: %q is not an interruption id", s)
+	at, st, ok := strings.Cut(s, "#")
+	n, p, ok2 := strings.Cut(at, ".")
+	if !ok || !ok2 {
+		return call, 0, bad
+	}
+	call.Kind = journal.EffectTool
+	for dst, text := range map[*int]string{&call.N: n, &call.P: p, &stage: st} {
+		v, err := strconv.Atoi(text)
+		if err != nil || v < 0 {
+			return journal.EffectID{}, 0, bad
+		}
+		*dst = v
+	}
+	return call, stage, nil
+}
