@@ -30,11 +30,7 @@ func appendCanonicalValue[T Text](dst []byte, s T, i, depth int) (out []byte, en
 		case '[':
 			return appendCanonicalArray(dst, s, i, depth-1)
 		case '"':
-			text, end, err := wholeString(s, i)
-			if err != nil {
-				return nil, i, err
-			}
-			return AppendString(dst, text), end, nil
+			return appendCanonicalString(dst, s, i)
 		}
 	}
 	end, err = skipValue(s, i, 0)
@@ -91,15 +87,17 @@ func appendCanonicalObject[T Text](dst []byte, s T, i, depth int) (out []byte, e
 	members := onStack[:0]
 	for {
 		m := canonicalMember{start: len(dst), offset: i}
-		_, value, err := skipKey(s, i)
+		quoted, escaped, value, err := skipKey(s, i)
 		if err != nil {
+			return nil, value, err
+		}
+		if dst, _, err = appendCanonicalString(dst, s, i); err != nil {
 			return nil, i, err
 		}
-		if m.key, _, err = wholeString(s, i); err != nil {
-			return nil, i, err
+		if m.key = string(quoted[1 : len(quoted)-1]); escaped {
+			m.key, _ = unescape(quoted[1 : len(quoted)-1])
 		}
-		dst = append(AppendString(dst, m.key), ':')
-		if dst, end, err = appendCanonicalValue(dst, s, value, depth); err != nil {
+		if dst, end, err = appendCanonicalValue(append(dst, ':'), s, value, depth); err != nil {
 			return nil, end, err
 		}
 		m.end = len(dst)
@@ -109,16 +107,16 @@ func appendCanonicalObject[T Text](dst []byte, s T, i, depth int) (out []byte, e
 			return nil, next, err
 		}
 		if !more {
-			dst, err = sortMembers(dst, open, members)
-			return append(dst, '}'), next, err
+			dst, err = closeObject(dst, open, members)
+			return dst, next, err
 		}
 		dst = append(dst, ',')
 		i = next
 	}
 }
 
-// sortMembers puts the members that were written to dst from open on in the order of their keys.
-func sortMembers(dst []byte, open int, members []canonicalMember) ([]byte, error) {
+// closeObject puts the members, written to dst from open on as they came, into the order of their keys and closes the object.
+func closeObject(dst []byte, open int, members []canonicalMember) ([]byte, error) {
 	byKey := func(a, b canonicalMember) int { return strings.Compare(a.key, b.key) }
 	sorted := slices.IsSortedFunc(members, byKey)
 	if !sorted {
@@ -129,33 +127,31 @@ func sortMembers(dst []byte, open int, members []canonicalMember) ([]byte, error
 			return nil, syntaxError(members[i].offset, "duplicate key")
 		}
 	}
-	if sorted {
-		return dst, nil
-	}
-	written := slices.Clone(dst[open:])
-	dst = dst[:open]
-	for i, m := range members {
-		if i > 0 {
-			dst = append(dst, ',')
+	if !sorted {
+		written := slices.Clone(dst[open:])
+		dst = dst[:open]
+		for i, m := range members {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, written[m.start-open:m.end-open]...)
 		}
-		dst = append(dst, written[m.start-open:m.end-open]...)
 	}
-	return dst, nil
+	return append(dst, '}'), nil
 }
 
-// wholeString decodes the string at i and refuses one whose text UTF-8 cannot hold.
-func wholeString[T Text](s T, i int) (text string, end int, err error) {
-	end, err = skipString(s, i)
+// appendCanonicalString appends the string at i as AppendString writes it; one without escapes is that already.
+func appendCanonicalString[T Text](dst []byte, s T, i int) (out []byte, end int, err error) {
+	end, escaped, err := skipString(s, i)
 	if err != nil {
-		return "", i, err
+		return nil, end, err
 	}
-	body := s[i+1 : end-1]
-	if !hasEscape(body) {
-		return string(body), end, nil
+	if !escaped {
+		return append(dst, s[i:end]...), end, nil
 	}
-	buf, whole := appendUnescaped(make([]byte, 0, len(body)), body)
+	text, whole := unescape(s[i+1 : end-1])
 	if !whole {
-		return "", i, syntaxError(i, "surrogate without its pair")
+		return nil, i, syntaxError(i, "surrogate without its pair")
 	}
-	return string(buf), end, nil
+	return AppendString(dst, text), end, nil
 }

@@ -61,7 +61,7 @@ func Object[T Text](data T, fn func(key, value T) error) error {
 		return atEnd(data, i+1)
 	}
 	for {
-		key, start, err := skipKey(data, i)
+		quoted, escaped, start, err := skipKey(data, i)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,12 @@ func Object[T Text](data T, fn func(key, value T) error) error {
 		if err != nil {
 			return err
 		}
-		if err := fn(unescapedBody(key), data[start:end]); err != nil {
+		key := quoted[1 : len(quoted)-1]
+		if escaped {
+			text, _ := unescape(key)
+			key = T(text)
+		}
+		if err := fn(key, data[start:end]); err != nil {
 			return err
 		}
 		next, more, err := skipSeparator(data, end, '}')
@@ -116,14 +121,19 @@ func Array[T Text](data T, fn func(value T) error) error {
 // String decodes the JSON string value, quotes included and nothing around them. An escaped surrogate without its pair becomes
 // U+FFFD, as in encoding/json. The result shares memory with value if value is a string without escapes.
 func String[T Text](value T) (string, error) {
-	end, err := skipString(value, 0)
+	end, escaped, err := skipString(value, 0)
 	if err != nil {
 		return "", err
 	}
 	if end != len(value) {
 		return "", syntaxError(end, "text after the string")
 	}
-	return string(unescapedBody(value)), nil
+	body := value[1 : end-1]
+	if escaped {
+		text, _ := unescape(body)
+		return text, nil
+	}
+	return string(body), nil
 }
 
 // Int decodes a JSON number that is an integer literal, without fraction or exponent, within the range of int64.

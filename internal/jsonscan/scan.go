@@ -23,7 +23,8 @@ func skipValue[T Text](s T, i, depth int) (int, error) {
 	}
 	switch s[i] {
 	case '"':
-		return skipString(s, i)
+		end, _, err := skipString(s, i)
+		return end, err
 	case '{':
 		return skipObject(s, i, depth-1)
 	case '[':
@@ -47,7 +48,7 @@ func skipObject[T Text](s T, i, depth int) (int, error) {
 		return i + 1, nil
 	}
 	for {
-		_, start, err := skipKey(s, i)
+		_, _, start, err := skipKey(s, i)
 		if err != nil {
 			return i, err
 		}
@@ -84,17 +85,17 @@ func skipArray[T Text](s T, i, depth int) (int, error) {
 	}
 }
 
-// skipKey reads a member's name and colon; value is where its value starts.
-func skipKey[T Text](s T, i int) (key T, value int, err error) {
-	end, err := skipString(s, i)
+// skipKey reads a member's name, quotes included, and colon; value is where its value starts.
+func skipKey[T Text](s T, i int) (key T, escaped bool, value int, err error) {
+	end, escaped, err := skipString(s, i)
 	if err != nil {
-		return key, i, err
+		return key, false, end, err
 	}
 	colon := skipSpace(s, end)
 	if colon >= len(s) || s[colon] != ':' {
-		return key, colon, syntaxError(colon, "want ':'")
+		return key, false, colon, syntaxError(colon, "want ':'")
 	}
-	return s[i:end], skipSpace(s, colon+1), nil
+	return s[i:end], escaped, skipSpace(s, colon+1), nil
 }
 
 // skipSeparator reads what follows a member or an element: a comma (more follow, the next one starts at next) or closing.

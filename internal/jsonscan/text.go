@@ -1,38 +1,42 @@
 package jsonscan
 
 import (
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// skipString checks the string that starts with the quote at i.
-func skipString[T Text](s T, i int) (int, error) {
+// skipString checks the string that starts with the quote at i; escaped says whether it has escapes.
+func skipString[T Text](s T, i int) (end int, escaped bool, err error) {
 	if i >= len(s) || s[i] != '"' {
-		return i, syntaxError(i, "want a string")
+		return i, false, syntaxError(i, "want a string")
 	}
 	i++
 	for {
 		i = skipPlain(s, i)
 		if i >= len(s) {
-			return i, syntaxError(i, "unterminated string")
+			return i, false, syntaxError(i, "unterminated string")
 		}
 		switch c := s[i]; {
 		case c == '"':
-			return i + 1, nil
+			return i + 1, escaped, nil
 		case c == '\\':
 			n := escapeLen(s, i)
 			if n == 0 {
-				return i, syntaxError(i, "invalid escape")
+				return i, false, syntaxError(i, "invalid escape")
 			}
+			escaped = true
 			i += n
 		case c < ' ':
-			return i, syntaxError(i, "control character in a string")
+			return i, false, syntaxError(i, "control character in a string")
 		default:
-			n := runeLen(s, i)
-			if n == 0 {
-				return i, syntaxError(i, "invalid UTF-8")
+			for i < len(s) && s[i] >= utf8.RuneSelf { // such runes come in rows
+				n := runeLen(s, i)
+				if n == 0 {
+					return i, false, syntaxError(i, "invalid UTF-8")
+				}
+				i += n
 			}
-			i += n
 		}
 	}
 }
@@ -43,8 +47,8 @@ func skipPlain[T Text](s T, i int) int {
 	for i+8 <= len(s) {
 		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if !allPlain(w) {
-			break
+		if m := notPlain(w); m != 0 {
+			return i + bits.TrailingZeros64(m)/8
 		}
 		i += 8
 	}
@@ -58,14 +62,14 @@ func isPlain(c byte) bool {
 	return ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\'
 }
 
-// allPlain reports whether all eight bytes of w are plain. It tests each byte's high bit after arithmetic that sets it for a
-// byte that is not plain: (b - 0x20) borrows for a control character, and (b^c) - 1 borrows for a byte equal to c. A borrow
-// may spill into the next byte, but only from a byte that is itself not plain.
-func allPlain(w uint64) bool {
+// notPlain returns a mask whose lowest bit lies in the lowest byte of w that is not plain; it is 0 if all are. Each term sets the
+// high bit of such bytes: of one that is not ASCII as it is, of b < 0x20 because b - 0x20 borrows, of b == c because (b^c) - 1
+// borrows. A borrow spills only upwards, so what it makes of the next byte lies above a byte that is not plain.
+func notPlain(w uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ ones*'"'
 	backslash := w ^ ones*'\\'
-	return (w|(w-ones*' ')|(quote-ones)|(backslash-ones))&highs == 0
+	return (w | (w - ones*' ') | (quote - ones) | (backslash - ones)) & highs
 }
 
 // escapeLen returns the length of the escape sequence at i, 0 if it is not one.
@@ -142,61 +146,56 @@ func runeLen[T Text](s T, i int) int {
 	return n
 }
 
-// unescapedBody returns the text of a checked string without its quotes, aliasing it if it has no escapes.
-func unescapedBody[T Text](quoted T) T {
-	body := quoted[1 : len(quoted)-1]
-	if !hasEscape(body) {
-		return body
+// unescape returns the text of a checked string body. A surrogate without its pair becomes U+FFFD and makes whole false.
+func unescape[T Text](body T) (text string, whole bool) {
+	var onStack [256]byte // most keys and arguments fit, so that the string is the only allocation
+	buf := onStack[:0]
+	if len(body) > len(onStack) {
+		buf = make([]byte, 0, len(body))
 	}
-	buf, _ := appendUnescaped(make([]byte, 0, len(body)), body)
-	return T(buf)
-}
-
-func hasEscape[T Text](body T) bool {
-	for i := range len(body) {
-		if body[i] == '\\' {
-			return true
-		}
-	}
-	return false
-}
-
-// appendUnescaped appends the text of a checked string body. A surrogate without its pair becomes U+FFFD and makes whole false.
-func appendUnescaped[T Text](dst []byte, body T) (out []byte, whole bool) {
 	whole = true
 	for i := 0; i < len(body); {
-		if body[i] != '\\' {
-			dst = append(dst, body[i])
+		run := i
+		for i < len(body) && body[i] != '\\' {
 			i++
-			continue
 		}
-		c := body[i+1]
-		if c != 'u' {
-			dst = append(dst, unescape(c))
+		buf = append(buf, body[run:i]...)
+		if i == len(body) {
+			break
+		}
+		if c := body[i+1]; c != 'u' {
+			buf = append(buf, unescapeByte(c))
 			i += 2
 			continue
 		}
-		r := hex4(body, i+2)
-		i += 6
-		if utf16.IsSurrogate(r) {
-			pair := rune(utf8.RuneError)
-			if i+6 <= len(body) && body[i] == '\\' && body[i+1] == 'u' {
-				pair = utf16.DecodeRune(r, hex4(body, i+2))
-			}
-			if pair == utf8.RuneError {
-				whole = false
-			} else {
-				i += 6
-			}
-			r = pair
+		r, n := unescapeRune(body, i)
+		if n == 0 {
+			whole = false
+			n = 6
 		}
-		dst = utf8.AppendRune(dst, r)
+		buf = utf8.AppendRune(buf, r)
+		i += n
 	}
-	return dst, whole
+	return string(buf), whole
 }
 
-// unescape returns what the two-byte escape \c stands for.
-func unescape(c byte) byte {
+// unescapeRune returns what the \u escape at i stands for, together with the second one if it needs a pair, and the length
+// read. For a surrogate without its pair it returns U+FFFD and 0.
+func unescapeRune[T Text](body T, i int) (r rune, n int) {
+	r = hex4(body, i+2)
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if next := i + 6; next+6 <= len(body) && body[next] == '\\' && body[next+1] == 'u' {
+		if pair := utf16.DecodeRune(r, hex4(body, next+2)); pair != utf8.RuneError {
+			return pair, 12
+		}
+	}
+	return utf8.RuneError, 0
+}
+
+// unescapeByte returns what the two-byte escape \c stands for.
+func unescapeByte(c byte) byte {
 	switch c {
 	case 'b':
 		return '\b'
