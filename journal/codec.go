@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func Encode(f Fact, salt [16]byte) Record {
 	leaf = AppendPayload(leaf, f.Body)
 	binary.BigEndian.PutUint64(leaf[start-8:], uint64(len(leaf)-start))
 	r.Payload = string(leaf[start:])
-	r.Hash = hashLeaf(leaf)
+	r.Hash = sha256.Sum256(leaf)
 	return r
 }
 

@@ -33,15 +33,16 @@ type Driver interface {
 	Claim(ctx context.Context, run string, req ClaimRequest) (Claim, error)
 	// Renew extends the claim's lease; ErrFenced if the epoch is not current.
 	Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error
-	// Release ends the claim. Releasing a claim that is not current does
-	// nothing.
+	// Release ends the claim; its epoch is not current any more. Releasing a
+	// claim that is not current does nothing.
 	Release(ctx context.Context, run string, epoch uint64) error
 
 	// Append adds the records after record number after, all or none, and
 	// commits the companions with them. It returns ErrFenced if the epoch is not
 	// current, whether or not the lease ran out, and *ConflictError if the ledger
 	// has not exactly after records. Success means that the records survive a
-	// crash of the process and, for a durable store, of the machine.
+	// crash of the process and, for a durable store, of the machine. Without
+	// records only the companions commit.
 	Append(ctx context.Context, run string, epoch uint64, after uint64, recs []Record, with ...Companion) error
 	// Read returns the records after number after, in order, in one consistent
 	// view: a prefix of the ledger is never missing. A run that does not exist
@@ -57,7 +58,7 @@ type Driver interface {
 	// Inbox returns the entries not consumed, in the order they were posted.
 	Inbox(ctx context.Context, run string) ([]Entry, error)
 
-	// List returns runs, newest first.
+	// List returns the runs that have records, the newest by first append first.
 	List(ctx context.Context, q Query) ([]RunInfo, error)
 	// Backend names the store; equal in every process that opens the same one.
 	Backend() string
@@ -71,7 +72,8 @@ type Companion interface {
 }
 
 // Consume returns the companion that marks inbox entries as consumed. Every driver
-// of this module knows it.
+// of this module knows it. The append fails if a key has no entry or its entry was
+// consumed before.
 func Consume(keys ...string) Companion { return Consumed(keys) }
 
 // Consumed are the keys of inbox entries that an append consumes. Drivers handle
@@ -84,7 +86,7 @@ func (Consumed) Commit(context.Context, any) error { return nil }
 // ClaimRequest asks for a claim.
 type ClaimRequest struct {
 	Owner Owner
-	// TTL is how long the claim lives without Renew.
+	// TTL is how long the claim lives without Renew; it must be positive.
 	TTL time.Duration
 	// Takeover is the epoch of a live claim whose owner is known to be gone; 0
 	// means none.
@@ -123,7 +125,8 @@ type Query struct {
 	Open bool
 	// Limit is the most runs to return; 0 means 100.
 	Limit int
-	// Before continues a listing: only runs created before this run.
+	// Before continues a listing: only runs created before this run;
+	// ErrUnknownRun if there is no such run.
 	Before string
 }
 
@@ -132,9 +135,11 @@ type RunInfo struct {
 	Run     string
 	Session string
 	Head    uint64
+	// Created and Updated are the times of the first and the last append, by the
+	// clock of the store or of the process that appended.
 	Created time.Time
 	Updated time.Time
-	// Ended says that the ledger ends with a finished fact.
+	// Ended says that the ledger has a finished fact of the run itself.
 	Ended bool
 	// Holder is who drives the run now; nil if nobody does.
 	Holder *Holder

@@ -71,23 +71,23 @@ func (id EffectID) appendTo(dst []byte) []byte {
 	return strconv.AppendInt(dst, int64(id.A), 10)
 }
 
-// ParseEffectID reads what String wrote.
+// ParseEffectID reads what String wrote, and nothing else.
 func ParseEffectID(s string) (EffectID, error) {
-	var id EffectID
-	if len(s) < 6 || !strings.Contains("lpmctjsrw", s[:1]) {
-		return id, fmt.Errorf("pawl: %q is not an effect id", s)
+	if s == "" || !strings.Contains("lpmctjsrw", s[:1]) {
+		return EffectID{}, fmt.Errorf("pawl: %q is not an effect id", s)
 	}
-	parts := strings.Split(s[1:], ".")
-	if len(parts) != 3 {
-		return id, fmt.Errorf("pawl: %q is not an effect id", s)
-	}
-	id.Kind = EffectKind(s[0])
-	for i, p := range []*int{&id.N, &id.P, &id.A} {
-		n, err := strconv.Atoi(parts[i])
-		if err != nil || n < 0 || n > 1<<30 {
-			return id, fmt.Errorf("pawl: %q is not an effect id", s)
+	id := EffectID{Kind: EffectKind(s[0])}
+	n, rest, _ := strings.Cut(s[1:], ".")
+	p, a, _ := strings.Cut(rest, ".")
+	for _, part := range []struct {
+		digits string
+		v      *int
+	}{{n, &id.N}, {p, &id.P}, {a, &id.A}} {
+		v, err := strconv.ParseUint(part.digits, 10, 31)
+		if err != nil || part.digits != strconv.FormatUint(v, 10) {
+			return EffectID{}, fmt.Errorf("pawl: %q is not an effect id", s)
 		}
-		*p = n
+		*part.v = int(v)
 	}
 	return id, nil
 }

@@ -19,10 +19,8 @@ import (
 func LeafHash(r *Record) [32]byte {
 	var space [onStack]byte
 	leaf := appendLeafHead(space[:0], r, len(r.Payload))
-	return hashLeaf(append(leaf, r.Payload...))
+	return sha256.Sum256(append(leaf, r.Payload...))
 }
-
-func hashLeaf(leaf []byte) [32]byte { return sha256.Sum256(leaf) }
 
 // appendLeafHead appends what is hashed before the payload.
 func appendLeafHead(dst []byte, r *Record, payload int) []byte {
