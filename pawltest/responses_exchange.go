@@ -1,0 +1,223 @@
+package pawltest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// maxBody is the largest request body the server reads.
+const maxBody = 512 << 20
+
+// exchange is one request and its answer.
+type exchange struct {
+	server *ResponsesServer
+	http   *http.Request
+	w      http.ResponseWriter
+	req    *ResponsesRequest
+	place  int // in the log
+	fault  *ResponsesFault
+	turn   *turn // of a request that creates a response and passed the checks
+}
+
+// answer is what a handler decided: a JSON body, or the stream of a response.
+type answer struct {
+	status int
+	body   string
+	stream bool // of the exchange's turn, instead of body
+}
+
+// serve wraps a handler with what every request goes through: recording, the key, faults, delivery.
+func (s *ResponsesServer) serve(handle func(*exchange) (answer, *ResponsesError)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			return // the client went away while it sent
+		}
+		x := &exchange{server: s, http: r, w: w}
+		x.req, x.place = s.log.receive(r, body)
+		w.Header().Set("X-Request-Id", fmt.Sprintf("req_%d", x.place+1))
+		if refused := x.handle(handle); refused != nil {
+			x.refuse(refused)
+		}
+	}
+}
+
+func (x *exchange) handle(handle func(*exchange) (answer, *ResponsesError)) *ResponsesError {
+	if refused := checkKey(x.http.Header, x.server.opts.Key); refused != nil {
+		return refused
+	}
+	var refused *ResponsesError
+	if x.req.creates() {
+		refused = parseCreate(x.req)
+	}
+	if x.server.opts.Fault != nil {
+		x.fault = x.server.opts.Fault(x.req)
+	}
+	if x.fault.strikes(FaultBefore) {
+		if err := x.strike(); err != nil {
+			return err
+		}
+	}
+	if refused != nil {
+		return refused
+	}
+	defer x.release()
+	a, refused := handle(x)
+	if refused != nil {
+		return refused
+	}
+	return x.deliver(a)
+}
+
+// release ends the turn, however the request ended.
+func (x *exchange) release() {
+	if x.turn != nil {
+		x.turn.release()
+	}
+}
+
+// strike lets the fault happen: it waits, and then returns the error to answer, cuts the connection, or returns nil.
+func (x *exchange) strike() *ResponsesError {
+	if !x.fault.wait(x.http.Context()) || x.fault.Cut {
+		x.cut()
+	}
+	return x.fault.Error
+}
+
+// cut ends the connection here.
+func (x *exchange) cut() {
+	x.server.log.note(x.place, x.req)
+	panic(http.ErrAbortHandler)
+}
+
+// refuse answers with an error.
+func (x *exchange) refuse(e *ResponsesError) {
+	x.req.Status, x.req.Refusal = e.status(), e
+	x.server.log.note(x.place, x.req)
+	for name, values := range e.Header {
+		x.w.Header()[http.CanonicalHeaderKey(name)] = values
+	}
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.WriteHeader(e.status())
+	io.WriteString(x.w, e.body()) // the client may be gone
+}
+
+// deliver commits and sends an answer, with the fault where it belongs.
+func (x *exchange) deliver(a answer) *ResponsesError {
+	if x.fault.strikes(FaultAfter) {
+		if err := x.commit(); err != nil {
+			return err
+		}
+		if err := x.strike(); err != nil {
+			return err
+		}
+	}
+	if a.stream {
+		return x.stream()
+	}
+	return x.write(a)
+}
+
+// commit stores what the turn made.
+func (x *exchange) commit() *ResponsesError {
+	if x.turn == nil {
+		return nil
+	}
+	if err := x.turn.commit(); err != nil {
+		return x.server.script.fail("request %d: %v", x.req.Number, err)
+	}
+	return nil
+}
+
+// write sends a blocking answer, only half of it where a fault says so.
+func (x *exchange) write(a answer) *ResponsesError {
+	cut := x.fault.strikes(FaultMidStream)
+	if !cut || !x.fault.fails() || x.fault.Stored {
+		if err := x.commit(); err != nil {
+			return err
+		}
+	}
+	x.req.Status = a.status
+	x.server.log.note(x.place, x.req)
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.Header().Set("Content-Length", fmt.Sprint(len(a.body)))
+	x.w.WriteHeader(a.status)
+	body := a.body
+	if cut {
+		io.WriteString(x.w, body[:len(body)/2])
+		body = body[len(body)/2:]
+		_ = http.NewResponseController(x.w).Flush()
+		if x.strike() != nil { // too late for another status
+			x.cut()
+		}
+	}
+	io.WriteString(x.w, body)
+	return nil
+}
+
+// errStreamEnded stops a stream that a fault has ended.
+var errStreamEnded = errors.New("pawltest: the stream has ended")
+
+// stream sends a response as server-sent events. It becomes part of the state before its terminal event is sent, so a
+// client that saw the end can rely on it.
+func (x *exchange) stream() *ResponsesError {
+	x.req.Status = http.StatusOK
+	x.server.log.note(x.place, x.req)
+	x.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	x.w.Header().Set("Cache-Control", "no-cache")
+	x.w.WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(x.w).Flush
+	e := &events{chunk: x.server.opts.DeltaSize}
+	write := func(kind, data string) error {
+		if _, err := io.WriteString(x.w, "event: "+kind+"\ndata: "+data+"\n\n"); err != nil {
+			return err
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+		return x.http.Context().Err()
+	}
+	terminal := "response." + x.turn.resp.status
+	e.send = func(kind, data string) error {
+		if x.fault.strikes(FaultMidStream) && e.next == int64(x.fault.Events)+1 {
+			if err := x.strikeStream(write, e.next-1); err != nil {
+				return err
+			}
+		}
+		if kind == terminal {
+			if err := x.commit(); err != nil {
+				write("error", err.event(e.next))
+				return errStreamEnded
+			}
+			x.server.log.note(x.place, x.req)
+		}
+		return write(kind, data)
+	}
+	e.begin(x.turn.resp)
+	for i, it := range x.turn.resp.output {
+		e.output(i, it)
+	}
+	e.finish(x.turn.resp)
+	return nil
+}
+
+// strikeStream lets a fault happen in a stream.
+func (x *exchange) strikeStream(write func(kind, data string) error, next int64) error {
+	if x.fault.fails() && x.fault.Stored {
+		if err := x.commit(); err != nil {
+			return err
+		}
+	}
+	failure := x.strike()
+	if failure == nil {
+		return nil
+	}
+	x.req.Refusal = failure
+	x.server.log.note(x.place, x.req)
+	if err := write("error", failure.event(next)); err != nil {
+		return err
+	}
+	return errStreamEnded
+}
