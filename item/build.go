@@ -76,7 +76,7 @@ func toolOutput(t Type, callID, caller string, output func(*object), size int) I
 	o.text("type", string(t))
 	o.text("call_id", callID)
 	output(o)
-	if check(caller) == nil {
+	if caller != "" && check(caller) == nil {
 		o.raw("caller", caller)
 	}
 	return Item{o.close()}

@@ -1,6 +1,10 @@
 package item
 
-import "github.com/pawl-agents/pawl/internal/jsonscan"
+import (
+	"errors"
+
+	"github.com/pawl-agents/pawl/internal/jsonscan"
+)
 
 // A HostedCall is the view of a call that the server made and answered itself: this side only carries it along.
 type HostedCall struct {
@@ -23,22 +27,24 @@ func (it Item) HostedCall() (HostedCall, error) {
 		}
 		return err
 	})
-	switch t {
-	case TypeFileSearchCall, TypeWebSearchCall, TypeCodeInterpreterCall, TypeImageGenerationCall, TypeMCPCall, TypeProgram:
-	case TypeShellCall, TypeToolSearchCall:
-		if it.NeedsOutput() {
-			return HostedCall{}, wrongType(t, "run by the server")
-		}
-	default:
-		if err == nil {
-			err = wrongType(t, "a hosted call")
-		}
+	if !errors.Is(err, ErrInvalid) && !it.isHosted(t) {
+		err = wrongType(t, "a hosted call")
 	}
 	if err != nil {
 		return HostedCall{}, err
 	}
 	c.Type = t
 	return c, nil
+}
+
+func (it Item) isHosted(t Type) bool {
+	switch t {
+	case TypeFileSearchCall, TypeWebSearchCall, TypeCodeInterpreterCall, TypeImageGenerationCall, TypeMCPCall, TypeProgram:
+		return true
+	case TypeShellCall, TypeToolSearchCall:
+		return !it.NeedsOutput()
+	}
+	return false
 }
 
 // An ApprovalRequest is the view of an item of [TypeMCPApprovalRequest]: the server asks before it calls a tool of a hosted MCP

@@ -30,7 +30,8 @@ const (
 
 // Errors of this package. Those about a text say what is wrong with it and where.
 var (
-	// ErrInvalid: the text is not one JSON object within the bounds.
+	// ErrInvalid: the text is not one JSON object within the bounds. Views return it only for the zero Item and for items of
+	// [FromTrusted] that should not have been trusted.
 	ErrInvalid = errors.New("pawl: not a conversation item")
 	// ErrWrongType: a view was asked of an item of another type.
 	ErrWrongType = errors.New("pawl: item of another type")

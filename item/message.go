@@ -31,27 +31,34 @@ func (it Item) Message() (Message, error) {
 			m.Phase, err = text(value)
 		case "content":
 			content = nonNull(value)
-			if content != "" && content[0] != '"' {
-				m.Content, err = parts(content)
-			}
 		}
 		return err
 	})
 	if err != nil {
 		return Message{}, err
 	}
-	if content != "" && content[0] == '"' {
-		m.Content = []Part{m.plain(textOrEmpty(content))}
+	if m.Content, err = messageParts(m.Role, content); err != nil {
+		return Message{}, malformedMember("content", err)
 	}
 	return m, nil
 }
 
-// plain returns the part that stands for content that is a string.
-func (m Message) plain(s string) Part {
-	if m.Role == "assistant" {
-		return OutputText(s)
+// messageParts returns the parts of a message's content, raw and "" if there is none.
+func messageParts(role, content string) ([]Part, error) {
+	switch {
+	case content == "":
+		return nil, nil
+	case content[0] != '"':
+		return parts(content)
 	}
-	return InputText(s)
+	s, err := text(content)
+	if err != nil {
+		return nil, err
+	}
+	if role == "assistant" {
+		return []Part{OutputText(s)}, nil
+	}
+	return []Part{InputText(s)}, nil
 }
 
 // Text returns the concatenation of the texts of all text parts.

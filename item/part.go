@@ -11,12 +11,13 @@ import (
 // A PartType says what a content part is.
 type PartType string
 
-// The types of content parts in messages, tool outputs and reasoning.
+// The types of content parts in messages, tool outputs and reasoning. PartText is what the Conversations API may store.
 const (
 	PartInputText     PartType = "input_text"
 	PartInputImage    PartType = "input_image"
 	PartInputFile     PartType = "input_file"
 	PartOutputText    PartType = "output_text"
+	PartText          PartType = "text"
 	PartRefusal       PartType = "refusal"
 	PartSummaryText   PartType = "summary_text"
 	PartReasoningText PartType = "reasoning_text"
@@ -44,11 +45,24 @@ func (p Part) Equal(other Part) bool { return p == other }
 // Type returns the part's type, "" if it has none.
 func (p Part) Type() PartType { return PartType(textMember(p.raw, "type")) }
 
-// Text returns the text of a text part (input_text, output_text, summary_text, reasoning_text), "" for any other part.
+// Text returns the text of a text part (input_text, output_text, text, summary_text, reasoning_text), "" for any other part.
 func (p Part) Text() string {
-	switch p.Type() {
-	case PartInputText, PartOutputText, PartSummaryText, PartReasoningText:
-		return textMember(p.raw, "text")
+	var t, value string
+	err := jsonscan.Object(p.raw, func(key, v string) error {
+		switch key {
+		case "type":
+			t = textOrEmpty(v)
+		case "text":
+			value = v
+		}
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	switch PartType(t) {
+	case PartInputText, PartOutputText, PartText, PartSummaryText, PartReasoningText:
+		return textOrEmpty(value)
 	}
 	return ""
 }
@@ -70,14 +84,24 @@ type Image struct {
 
 // Image returns the image of an input_image part; ok is false for any other part.
 func (p Part) Image() (img Image, ok bool) {
-	if p.Type() != PartInputImage {
+	var t string
+	err := jsonscan.Object(p.raw, func(key, value string) error {
+		switch key {
+		case "type":
+			t = textOrEmpty(value)
+		case "image_url":
+			img.URL = textOrEmpty(value)
+		case "file_id":
+			img.FileID = textOrEmpty(value)
+		case "detail":
+			img.Detail = textOrEmpty(value)
+		}
+		return nil
+	})
+	if err != nil || PartType(t) != PartInputImage {
 		return Image{}, false
 	}
-	return Image{
-		URL:    textMember(p.raw, "image_url"),
-		FileID: textMember(p.raw, "file_id"),
-		Detail: textMember(p.raw, "detail"),
-	}, true
+	return img, true
 }
 
 // A File is what an input_file part holds. Give ID, URL, or Data with Name.
@@ -91,16 +115,28 @@ type File struct {
 
 // File returns the file of an input_file part; ok is false for any other part.
 func (p Part) File() (f File, ok bool) {
-	if p.Type() != PartInputFile {
+	var t string
+	err := jsonscan.Object(p.raw, func(key, value string) error {
+		switch key {
+		case "type":
+			t = textOrEmpty(value)
+		case "file_id":
+			f.ID = textOrEmpty(value)
+		case "file_url":
+			f.URL = textOrEmpty(value)
+		case "file_data":
+			f.Data = textOrEmpty(value)
+		case "filename":
+			f.Name = textOrEmpty(value)
+		case "detail":
+			f.Detail = textOrEmpty(value)
+		}
+		return nil
+	})
+	if err != nil || PartType(t) != PartInputFile {
 		return File{}, false
 	}
-	return File{
-		ID:     textMember(p.raw, "file_id"),
-		URL:    textMember(p.raw, "file_url"),
-		Data:   textMember(p.raw, "file_data"),
-		Name:   textMember(p.raw, "filename"),
-		Detail: textMember(p.raw, "detail"),
-	}, true
+	return f, true
 }
 
 // InputText returns {"type":"input_text","text":s}.

@@ -21,6 +21,10 @@ func wrongType(got Type, want string) error {
 	return fmt.Errorf("%w: it is %q, not %s", ErrWrongType, got, want)
 }
 
+func malformedMember(name string, err error) error {
+	return fmt.Errorf("%w: member %q: %w", ErrMalformed, name, err)
+}
+
 // read calls fn for each member of the item and returns the item's type and the first error of fn, which names the member and
 // wraps [ErrMalformed]. If the item is no JSON object the error wraps [ErrInvalid].
 func (it Item) read(fn func(key, value string) error) (Type, error) {
@@ -31,7 +35,7 @@ func (it Item) read(fn func(key, value string) error) (Type, error) {
 	err := jsonscan.Object(it.raw, func(key, value string) error {
 		t.read(key, value)
 		if err := fn(key, value); err != nil && malformed == nil {
-			malformed = fmt.Errorf("%w: member %q: %w", ErrMalformed, key, err)
+			malformed = malformedMember(key, err)
 		}
 		return nil
 	})
