@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-
-	"github.com/pawl-agents/pawl/internal/jsonscan"
 )
 
 // MaxPayload is the longest payload a reader accepts, in bytes. Drivers refuse to
@@ -61,12 +59,7 @@ func readPayload(b readable, payload string) error {
 	if len(payload) > MaxPayload {
 		return fmt.Errorf("%w: payload of %d bytes", ErrCorrupt, len(payload))
 	}
-	err := jsonscan.Object(payload, func(name, value string) error {
-		if err := b.read(name, value); err != nil {
-			return fmt.Errorf("%q: %w", name, err)
-		}
-		return nil
-	})
+	err := scanMembers(payload, b.read)
 	if errors.Is(err, errUnknown) {
 		return fmt.Errorf("%w: %w", ErrNewerJournal, err)
 	}

@@ -1,9 +1,5 @@
 package journal
 
-import (
-	"github.com/pawl-agents/pawl/internal/jsonscan"
-)
-
 // readable is a body that can be read. Its read reads one member; the error is
 // errUnknown for a name or a word that this version of the encoding does not have.
 type readable interface {
@@ -113,7 +109,7 @@ func (b *Claimed) read(name, value string) error {
 	case "epoch":
 		return scanUint(&b.Epoch, value)
 	case "owner":
-		return jsonscan.Object(value, b.Owner.read)
+		return scanMembers(value, b.Owner.read)
 	case "gone":
 		return scanFlag(&b.Gone, value)
 	}

@@ -104,5 +104,8 @@ func ReadRecordJSON(value []byte) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("%w: record: %w", ErrCorrupt, err)
 	}
-	return r, r.Verify()
+	if err := r.Verify(); err != nil {
+		return Record{}, err
+	}
+	return r, nil
 }

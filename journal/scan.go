@@ -20,15 +20,25 @@ type fields[T any] interface {
 	read(name, value string) error
 }
 
+// scanMembers reads an object member by member; its errors name the member.
+func scanMembers(value string, read func(name, value string) error) error {
+	return jsonscan.Object(value, func(name, value string) error {
+		if err := read(name, value); err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+		return nil
+	})
+}
+
 func scanObject[T any, P fields[T]](v *P, value string) error {
 	*v = new(T)
-	return jsonscan.Object(value, (*v).read)
+	return scanMembers(value, (*v).read)
 }
 
 func scanObjects[T any, P fields[T]](v *[]T, value string) error {
 	return jsonscan.Array(value, func(value string) error {
 		*v = append(*v, *new(T))
-		return jsonscan.Object(value, P(&(*v)[len(*v)-1]).read)
+		return scanMembers(value, P(&(*v)[len(*v)-1]).read)
 	})
 }
 

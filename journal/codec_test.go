@@ -1,0 +1,209 @@
+package journal_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+const digestText = "AQIDAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+var digest = item.Digest{1, 2, 3}
+
+// oddItem has what a careless encoder would rewrite: white space, markup, line
+// separators, escapes that are not needed, a number no float holds.
+const oddItem = "{ \"type\" : \"x\",\n\"t\":\"<b>&\u2028\\u0041\\/\",\"n\":1.10e+2,\"big\":12345678901234567890 }"
+
+func items(raw ...string) []item.Item {
+	var list []item.Item
+	for _, s := range raw {
+		list = append(list, item.FromTrusted(s))
+	}
+	return list
+}
+
+func id(kind journal.EffectKind, n, p, a int) journal.EffectID {
+	return journal.EffectID{Kind: kind, N: n, P: p, A: a}
+}
+
+// encodings pins the payload of every kind, with every member set and with none.
+var encodings = []struct {
+	body    journal.Body
+	payload string
+}{
+	{&journal.Started{Run: "r1", Agent: "desk", Digest: digest, Input: items(`{"role":"user","content":"hi"}`),
+		Session:      &journal.SessionRef{ID: "s1", Backend: "sqlite", Own: true, Batches: true},
+		Conversation: "conv_1", Previous: "resp_0", Auto: true, MaxTurns: 10, Parallel: 4, UniqueCallIDs: true, Machine: 1},
+		`{"run":"r1","agent":"desk","digest":"` + digestText + `","input":[{"role":"user","content":"hi"}],` +
+			`"session":{"id":"s1","backend":"sqlite","own":true,"batches":true},` +
+			`"conv":"conv_1","prev":"resp_0","auto":true,"turns":10,"parallel":4,"unique":true,"machine":1}`},
+	{&journal.Started{}, `{}`},
+	{&journal.Forked{Run: "r2", Session: &journal.SessionRef{}}, `{"run":"r2","session":{}}`},
+	{&journal.Forked{}, `{}`},
+	{&journal.Claimed{Epoch: 1<<64 - 1, Owner: journal.Owner{Host: "h", Boot: "b", PID: 7, Start: "99"}, Gone: true},
+		`{"epoch":18446744073709551615,"owner":{"host":"h","boot":"b","pid":7,"start":"99"},"gone":true}`},
+	{&journal.Claimed{}, `{}`},
+	{&journal.Resumed{MaxTurns: -1}, `{"turns":-1}`},
+	{&journal.Resumed{}, `{}`},
+	{&journal.Loaded{Items: items(oddItem, `{}`), Healed: items(`{"type":"y"}`)},
+		`{"items":[` + oddItem + `,{}],"healed":[{"type":"y"}]}`},
+	{&journal.Loaded{}, `{}`},
+	{&journal.Prepared{N: 1, Upto: 4, Same: 1, Manifest: &journal.Manifest{Agent: "desk", Instructions: "Be <kind>.\n",
+		Settings: "d1", ToolUse: "names", StopAt: []string{"a", ""}, Output: "d2", Tools: []journal.ToolSpec{
+			{Name: "refund", Identity: "local:refund", Class: journal.Idempotent, Timeout: 600000, OnUnknown: journal.UnknownWait}, {}}}},
+		`{"n":1,"upto":4,"manifest":{"agent":"desk","instr":"Be <kind>.\n","settings":"d1",` +
+			`"tools":[{"name":"refund","id":"local:refund","class":"idempotent","timeout":600000,"unknown":"wait"},{}],` +
+			`"use":"names","stop":["a",""],"output":"d2"},"same":1}`},
+	{&journal.Prepared{N: 2, Upto: 6, Same: 1}, `{"n":2,"upto":6,"same":1}`},
+	{&journal.Prepared{Manifest: &journal.Manifest{}}, `{"manifest":{}}`},
+	{&journal.Intended{ID: id('t', 3, 1, 1), Upto: 5, NotAfter: 1764444600123}, `{"id":"t3.1.1","upto":5,"until":1764444600123}`},
+	{&journal.Intended{}, `{}`},
+	{&journal.Responded{ID: id('m', 1, 0, 2), ResponseID: "resp_1", RequestID: "req_1", Items: items(oddItem),
+		Usage: &journal.Usage{Input: 5, Cached: 4, Output: 3, Reasoning: 2, Total: 8, Raw: `{"a":1}`}},
+		`{"id":"m1.0.2","resp":"resp_1","req":"req_1","items":[` + oddItem + `],` +
+			`"usage":{"in":5,"cached":4,"out":3,"reason":2,"total":8,"raw":"{\"a\":1}"}}`},
+	{&journal.Responded{Usage: &journal.Usage{}}, `{"usage":{}}`},
+	{&journal.Responded{}, `{}`},
+	{&journal.Planned{N: 1, Final: journal.FinalMessage, FinalAt: 2, Refusal: "no", Calls: []journal.PlannedCall{
+		{P: 1, Tool: -1, Digest: digest, Gate: journal.Ask, Unreadable: true, Twin: true, Output: item.FromTrusted(`{"a":1}`), Reject: "denied"}, {}}},
+		`{"n":1,"calls":[{"p":1,"tool":-1,"digest":"` + digestText + `","gate":"ask","bad":true,"twin":true,"output":{"a":1},"reject":"denied"},{}],` +
+			`"final":"message","at":2,"refusal":"no"}`},
+	{&journal.Planned{}, `{}`},
+	{&journal.Decided{Call: id('t', 1, 0, 0), Stage: 1, Digest: digest, Verdict: journal.Approve, Sticky: true,
+		Arguments: `{"x":1}`, Text: "t", By: "ann", Why: "ok", At: 9},
+		`{"id":"t1.0.0","stage":1,"digest":"` + digestText + `","verdict":"approve","sticky":true,"args":"{\"x\":1}","text":"t","by":"ann","why":"ok","at":9}`},
+	{&journal.Decided{}, `{}`},
+	{&journal.Settled{ID: id('t', 1, 0, 1), Outcome: journal.ToolFailed, Output: item.FunctionOutput("c1", "no"), Error: "e", Late: true},
+		`{"id":"t1.0.1","outcome":"failed","output":{"type":"function_call_output","call_id":"c1","output":"no"},"error":"e","late":true}`},
+	{&journal.Settled{}, `{}`},
+	{&journal.Judged{N: 1, Final: true, Text: "done"}, `{"n":1,"final":true,"text":"done"}`},
+	{&journal.Judged{}, `{}`},
+	{&journal.Confirmed{N: 1, Upto: 3, Found: true}, `{"n":1,"upto":3,"found":true}`},
+	{&journal.Confirmed{}, `{}`},
+	{&journal.Absent{ID: id('s', 1, 0, 1)}, `{"id":"s1.0.1"}`},
+	{&journal.Absent{}, `{}`},
+	{&journal.Failed{ID: id('m', 1, 0, 1), Code: "c", Error: "e", Unknown: true, RetryAt: 7},
+		`{"id":"m1.0.1","code":"c","error":"e","unknown":true,"retry":7}`},
+	{&journal.Failed{}, `{}`},
+	{&journal.Fired{ID: id('w', 1, 0, 1)}, `{"id":"w1.0.1"}`},
+	{&journal.Fired{}, `{}`},
+	{&journal.Cancelled{By: "ann", Why: "enough"}, `{"by":"ann","why":"enough"}`},
+	{&journal.Cancelled{}, `{}`},
+	{&journal.Finished{Cancelled: true, At: -1, Text: "t"}, `{"cancelled":true,"at":-1,"text":"t"}`},
+	{&journal.Finished{}, `{}`},
+}
+
+func TestEncodings(t *testing.T) {
+	for _, e := range encodings {
+		f := journal.Fact{Frame: "f", Time: 12, Body: e.body}
+		r := journal.Encode(f, [16]byte{5})
+		want := journal.Record{Kind: e.body.Kind(), Version: 1, Frame: "f", Time: 12, Payload: e.payload, Salt: [16]byte{5}, Hash: journal.LeafHash(&r)}
+		if diff := cmp.Diff(want, r); diff != "" {
+			t.Errorf("Encode(%s), -want +got:\n%s", e.payload, diff)
+		}
+		got, err := journal.Decode(r)
+		if err != nil {
+			t.Errorf("Decode(%s): %v", e.payload, err)
+		}
+		if diff := cmp.Diff(f, got); diff != "" {
+			t.Errorf("Decode(%s), -want +got:\n%s", e.payload, diff)
+		}
+	}
+}
+
+func TestEncodeReplacesInvalidText(t *testing.T) {
+	r := journal.Encode(journal.Fact{Body: &journal.Cancelled{Why: "a\xffb"}}, [16]byte{})
+	if want := `{"why":"a` + "\uFFFD" + `b"}`; r.Payload != want {
+		t.Errorf("payload %q, want %q", r.Payload, want)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	deep := `{"input":[` + strings.Repeat(`{"a":`, 512) + `{}` + strings.Repeat(`}`, 512) + `]}`
+	tests := []struct {
+		name    string
+		kind    journal.Kind
+		version int
+		payload string
+		want    error
+		message string
+	}{
+		{"kind", "dreamt", 1, `{}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: fact "dreamt", version 1`},
+		{"version", journal.KindFired, 2, `{}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: fact "fired", version 2`},
+		{"version 0", journal.KindFired, 0, `{}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: fact "fired", version 0`},
+		{"member", journal.KindFired, 1, `{"id":"w1.0.1","x":1}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: "x": not known here (fact "fired")`},
+		{"member inside", journal.KindResponded, 1, `{"usage":{"in":1,"gold":2}}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: "usage": "gold": not known here (fact "responded")`},
+		{"member of an element", journal.KindPlanned, 1, `{"calls":[{},{"z":1}]}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: "calls": "z": not known here (fact "planned")`},
+		{"word", journal.KindDecided, 1, `{"verdict":"maybe"}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: "verdict": "maybe" is not known here (fact "decided")`},
+		{"empty", journal.KindFired, 1, ``, journal.ErrCorrupt,
+			`pawl: the journal is damaged: invalid JSON at offset 0: want an object (fact "fired")`},
+		{"cut", journal.KindFired, 1, `{"id":"w1.0.1"`, journal.ErrCorrupt, ""},
+		{"more", journal.KindFired, 1, `{} {}`, journal.ErrCorrupt, ""},
+		{"white space", journal.KindFired, 1, `{ }`, journal.ErrCorrupt,
+			`pawl: the journal is damaged: payload not in the form it is written in (fact "fired")`},
+		{"order", journal.KindConfirmed, 1, `{"upto":1,"n":1}`, journal.ErrCorrupt, ""},
+		{"twice", journal.KindConfirmed, 1, `{"n":1,"n":1}`, journal.ErrCorrupt, ""},
+		{"zero", journal.KindConfirmed, 1, `{"n":0}`, journal.ErrCorrupt, ""},
+		{"false", journal.KindConfirmed, 1, `{"found":false}`, journal.ErrCorrupt, ""},
+		{"empty text", journal.KindCancelled, 1, `{"by":""}`, journal.ErrCorrupt, ""},
+		{"empty list", journal.KindLoaded, 1, `{"items":[]}`, journal.ErrCorrupt, ""},
+		{"escape", journal.KindCancelled, 1, `{"by":"\u0041"}`, journal.ErrCorrupt, ""},
+		{"name with an escape", journal.KindCancelled, 1, `{"b\u0079":"A"}`, journal.ErrCorrupt, ""},
+		{"surrogate", journal.KindCancelled, 1, `{"by":"\ud800"}`, journal.ErrCorrupt, ""},
+		{"bytes", journal.KindCancelled, 1, "{\"by\":\"\xff\"}", journal.ErrCorrupt, ""},
+		{"type", journal.KindConfirmed, 1, `{"n":"1"}`, journal.ErrCorrupt, ""},
+		{"null", journal.KindPrepared, 1, `{"manifest":null}`, journal.ErrCorrupt, ""},
+		{"fraction", journal.KindConfirmed, 1, `{"n":1.0}`, journal.ErrCorrupt, ""},
+		{"range", journal.KindConfirmed, 1, `{"n":9223372036854775808}`, journal.ErrCorrupt, ""},
+		{"epoch", journal.KindClaimed, 1, `{"epoch":-1}`, journal.ErrCorrupt, ""},
+		{"digest", journal.KindDecided, 1, `{"digest":"AQID"}`, journal.ErrCorrupt, ""},
+		{"effect", journal.KindFired, 1, `{"id":"w1.01.1"}`, journal.ErrCorrupt, ""},
+		{"item", journal.KindSettled, 1, `{"output":[]}`, journal.ErrCorrupt, ""},
+		{"items", journal.KindLoaded, 1, `{"items":[{},null]}`, journal.ErrCorrupt, ""},
+		{"depth", journal.KindStarted, 1, deep, journal.ErrCorrupt, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f, err := journal.Decode(journal.Record{Kind: tt.kind, Version: tt.version, Payload: tt.payload})
+			if !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
+			}
+			if err != nil && tt.message != "" && err.Error() != tt.message {
+				t.Errorf("message %s\nwant    %s", err, tt.message)
+			}
+			if f.Body != nil {
+				t.Errorf("got a body: %v", f.Body)
+			}
+		})
+	}
+}
+
+func TestParseEffectID(t *testing.T) {
+	for s, want := range map[string]journal.EffectID{
+		"t3.1.2":            id('t', 3, 1, 2),
+		"l0.0.0":            id('l', 0, 0, 0),
+		"w2147483647.10.99": id('w', 2147483647, 10, 99),
+	} {
+		got, err := journal.ParseEffectID(s)
+		if err != nil || got != want || got.String() != s {
+			t.Errorf("ParseEffectID(%q) = %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "t", "t1", "t1.2", "t1.2.", "t1.2.3.4", "x1.2.3", "t+1.2.3", "t01.2.3", "t-1.2.3", "t1..3", "t1.2.2147483648", " t1.2.3", "t1.2.3 "} {
+		if got, err := journal.ParseEffectID(s); err == nil {
+			t.Errorf("ParseEffectID(%q) = %v, want an error", s, got)
+		}
+	}
+}
