@@ -3,6 +3,7 @@ package pawltest
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/pawl-agents/pawl/internal/jsonscan"
@@ -36,68 +37,79 @@ type itemCheck struct {
 	last    item.Head       // the item before
 }
 
-// check refuses a request whose items the service would refuse (state.mu held). References are replaced by what they refer
-// to. Pairing of calls and outputs is not asked of items that are only put into a conversation (assumption: a conversation
-// may be filled piece by piece; what a model is given must be whole).
-func (c *itemCheck) check(items []item.Item, pairing bool) ([]item.Item, *ResponsesError) {
-	c.seen = make(map[string]bool)
+// itemRules are the rules an item must keep, in the order in which they are applied.
+var itemRules = [...]func(c *itemCheck, i int, it item.Item, h item.Head) *ResponsesError{
+	(*itemCheck).checkShape,
+	(*itemCheck).checkItemID,
+	(*itemCheck).checkDuplicate,
+	(*itemCheck).checkStored,
+	(*itemCheck).checkFollower,
+	(*itemCheck).checkReasoning,
+}
+
+// checkModelInput refuses what the service would not give to a model (state.mu held). It returns the items with references
+// replaced by what they refer to.
+func (c *itemCheck) checkModelInput(items []item.Item) ([]item.Item, *ResponsesError) {
 	c.open = c.history.open()
+	out, refused := c.checkEach(items, true)
+	if refused != nil {
+		return nil, refused
+	}
+	if refused := c.checkFollower(len(items), item.Item{}, item.Head{}); refused != nil {
+		return nil, refused
+	}
+	return out, c.checkAnswered()
+}
+
+// checkNewItems refuses what may not enter a conversation (state.mu held). Calls without outputs and outputs without calls
+// may: a conversation is filled piece by piece, what a model is given must be whole (assumption).
+func (c *itemCheck) checkNewItems(items []item.Item) ([]item.Item, *ResponsesError) {
+	return c.checkEach(items, false)
+}
+
+func (c *itemCheck) checkEach(items []item.Item, pairing bool) ([]item.Item, *ResponsesError) {
+	c.seen = make(map[string]bool)
 	out := items
 	for i, it := range items {
 		h := it.Head()
-		where := fmt.Sprintf("%s[%d]", c.param, i)
 		if isReference(h) {
-			found, refused := c.resolve(h.ID)
-			if refused != nil {
+			known, ok := c.state.items[h.ID]
+			if !ok {
+				return nil, errNoItem(h.ID)
+			}
+			if &out[0] == &items[0] { // the request's own list stays as it was sent
+				out = slices.Clone(items)
+			}
+			it, h = known.raw, known.raw.Head()
+			out[i] = it
+		}
+		for _, rule := range itemRules {
+			if refused := rule(c, i, it, h); refused != nil {
 				return nil, refused
 			}
-			if &out[0] == &items[0] {
-				out = append([]item.Item(nil), items...)
-			}
-			out[i] = found
-			h = found.Head()
-		}
-		rules := []func() *ResponsesError{
-			func() *ResponsesError { return checkItemShape(where, it, h) },
-			func() *ResponsesError { return checkItemID(where, h) },
-			func() *ResponsesError { return c.checkDuplicate(h) },
-			func() *ResponsesError { return c.checkStored(it, h) },
-			func() *ResponsesError { return c.checkFollower(h) },
-			func() *ResponsesError { return c.checkReasoning(h) },
 		}
 		if pairing {
-			rules = append(rules, func() *ResponsesError { return c.checkOutput(it, h) })
-		}
-		if refused := firstRefusal(rules...); refused != nil {
-			return nil, refused
+			if refused := c.checkOutput(it, h); refused != nil {
+				return nil, refused
+			}
 		}
 		if h.ID != "" {
 			c.seen[h.ID] = true
 		}
 		c.last = h
 	}
-	if !pairing {
-		return out, nil
-	}
-	return out, firstRefusal(
-		func() *ResponsesError { return c.checkFollower(item.Head{}) },
-		c.checkAnswered,
-	)
+	return out, nil
+}
+
+// at names an item, or a member of it, as the service does.
+func (c *itemCheck) at(i int, member string) string {
+	return fmt.Sprintf("%s[%d]%s", c.param, i, member)
 }
 
 // isReference reports whether an item stands for one the server holds. Its type may be left out.
 // https://pkg.go.dev/github.com/openai/openai-go/v3/responses#ResponseInputItemItemReferenceParam
 func isReference(h item.Head) bool {
 	return h.Type == item.TypeItemReference || h.Type == "" && h.Role == "" && h.ID != ""
-}
-
-// resolve finds the item of a reference; errNoItem if the server doesn't hold it.
-func (c *itemCheck) resolve(id string) (item.Item, *ResponsesError) {
-	known, ok := c.state.items[id]
-	if !ok {
-		return item.Item{}, errNoItem(id)
-	}
-	return known.raw, nil
 }
 
 // errNoItem refuses an id that should name a stored item and doesn't.
@@ -121,25 +133,28 @@ var required = map[item.Type][]string{
 	item.TypeMessage:              {"role", "content"},
 }
 
-// checkItemShape refuses an item without a member its type must have, or without a type.
-func checkItemShape(where string, it item.Item, h item.Head) *ResponsesError {
+// checkShape refuses an item without a member its type must have, or without a type.
+func (c *itemCheck) checkShape(i int, it item.Item, h item.Head) *ResponsesError {
 	if h.Type == "" {
-		return errMissing(where + ".type")
+		return errMissing(c.at(i, ".type"))
 	}
 	names, ok := required[h.Type]
 	if !ok {
 		return nil
 	}
 	var present [3]bool
-	_ = jsonscan.Object(it.Raw(), func(key, value string) error {
-		for i, name := range names {
-			present[i] = present[i] || key == name && value != "null"
+	err := jsonscan.Object(it.Raw(), func(key, value string) error {
+		for j, name := range names {
+			present[j] = present[j] || key == name && value != "null"
 		}
 		return nil
 	})
-	for i, name := range names {
-		if !present[i] {
-			return errMissing(where + "." + name)
+	if err != nil {
+		return errType(c.at(i, ""), "an object")
+	}
+	for j, name := range names {
+		if !present[j] {
+			return errMissing(c.at(i, "."+name))
 		}
 	}
 	return nil
@@ -150,7 +165,7 @@ func checkItemShape(where string, it item.Item, h item.Head) *ResponsesError {
 // fc: https://github.com/continuedev/continue/issues/11494
 // rs: https://github.com/jlcodes99/cockpit-tools/issues/2090
 // That outputs of function calls want 'fc' too: https://github.com/continuedev/continue/issues/11785
-func checkItemID(where string, h item.Head) *ResponsesError {
+func (c *itemCheck) checkItemID(i int, _ item.Item, h item.Head) *ResponsesError {
 	var prefix string
 	switch h.Type {
 	case item.TypeMessage:
@@ -163,13 +178,13 @@ func checkItemID(where string, h item.Head) *ResponsesError {
 	if h.ID == "" || strings.HasPrefix(h.ID, prefix) {
 		return nil
 	}
-	return checkID(where+".id", h.ID, prefix)
+	return checkID(c.at(i, ".id"), h.ID, prefix)
 }
 
 // checkDuplicate refuses an item that is there already: in the request, in the chain or in the conversation.
 // https://github.com/openai/openai-agents-python/issues/1789, https://github.com/openai/openai-agents-js/issues/425,
 // https://github.com/continuedev/continue/issues/10723
-func (c *itemCheck) checkDuplicate(h item.Head) *ResponsesError {
+func (c *itemCheck) checkDuplicate(_ int, _ item.Item, h item.Head) *ResponsesError {
 	if h.ID == "" || !c.seen[h.ID] && !c.history.has(h.ID) {
 		return nil
 	}
@@ -180,7 +195,7 @@ func (c *itemCheck) checkDuplicate(h item.Head) *ResponsesError {
 // checkStored refuses a reasoning item by id alone that the server doesn't hold: its thoughts are neither here nor, as
 // encrypted content, in the request.
 // https://github.com/can1357/oh-my-pi/issues/41, https://github.com/anomalyco/opencode/issues/7724
-func (c *itemCheck) checkStored(it item.Item, h item.Head) *ResponsesError {
+func (c *itemCheck) checkStored(_ int, it item.Item, h item.Head) *ResponsesError {
 	if h.Type != item.TypeReasoning || h.ID == "" {
 		return nil
 	}
@@ -197,7 +212,7 @@ func (c *itemCheck) checkStored(it item.Item, h item.Head) *ResponsesError {
 // server made both, else any item of the model. An item whose id was removed is not that item.
 // https://github.com/continuedev/continue/issues/8933, https://github.com/vercel/ai/issues/7099,
 // https://github.com/openai/openai-node/issues/1567 (the message is there, its id is not)
-func (c *itemCheck) checkFollower(h item.Head) *ResponsesError {
+func (c *itemCheck) checkFollower(_ int, _ item.Item, h item.Head) *ResponsesError {
 	if c.last.Type != item.TypeReasoning {
 		return nil
 	}
@@ -222,7 +237,7 @@ func byModel(h item.Head) bool {
 // checkReasoning refuses an item of the model that this server made right after a reasoning item, and that comes back with
 // its id but without the reasoning.
 // https://github.com/cline/cline/issues/12242, https://github.com/continuedev/continue/issues/10018
-func (c *itemCheck) checkReasoning(h item.Head) *ResponsesError {
+func (c *itemCheck) checkReasoning(_ int, _ item.Item, h item.Head) *ResponsesError {
 	needs := c.state.items[h.ID].reasoning
 	if h.ID == "" || needs == "" || c.seen[needs] || c.history.has(needs) {
 		return nil
@@ -235,7 +250,7 @@ func (c *itemCheck) checkReasoning(h item.Head) *ResponsesError {
 // https://github.com/james-6-23/codex2api/issues/414, https://github.com/microsoft/agent-framework/issues/5546
 // That a second output is refused as unknown, and the words for outputs of custom tools, are assumptions.
 func (c *itemCheck) checkOutput(it item.Item, h item.Head) *ResponsesError {
-	if it.NeedsOutput() {
+	if needsOutput(it, h) {
 		c.open = append(c.open, h)
 		return nil
 	}

@@ -88,7 +88,7 @@ func (s *responsesState) newItems(x *exchange, c *conversation, list string) ([]
 		return nil, refused
 	}
 	check := &itemCheck{param: "items", state: s, history: history{conv: c}}
-	items, refused = check.check(items, false)
+	items, refused = check.checkNewItems(items)
 	if refused != nil {
 		return nil, refused
 	}

@@ -31,6 +31,7 @@ type savedResponse struct {
 	Base         []string `json:"base,omitempty"`
 	Conversation string   `json:"conversation,omitempty"`
 	Input        []string `json:"input"`
+	Listed       []string `json:"listed,omitempty"`
 	Output       []string `json:"output"`
 	Status       string   `json:"status"`
 	Body         string   `json:"body"`
@@ -99,7 +100,7 @@ func (d *responsesDir) link(s *responsesState, saved []savedResponse) {
 	for _, f := range saved {
 		r := &response{
 			id: f.ID, order: f.Order, parent: all[f.Parent], base: trusted(f.Base), conversation: f.Conversation,
-			input: trusted(f.Input), output: trusted(f.Output), status: f.Status, body: f.Body, bytes: f.Bytes,
+			input: trusted(f.Input), listed: trusted(f.Listed), output: trusted(f.Output), status: f.Status, body: f.Body, bytes: f.Bytes,
 		}
 		for _, it := range r.output {
 			r.open.add(it, it.Head())
@@ -118,7 +119,7 @@ func (d *responsesDir) saveResponse(r *response, deleted bool) error {
 	}
 	saved := savedResponse{
 		ID: r.id, Order: r.order, Deleted: deleted, Base: raws(r.base), Conversation: r.conversation,
-		Input: raws(r.input), Output: raws(r.output), Status: r.status, Body: r.body, Bytes: r.bytes,
+		Input: raws(r.input), Listed: raws(r.listed), Output: raws(r.output), Status: r.status, Body: r.body, Bytes: r.bytes,
 	}
 	if r.parent != nil {
 		saved.Parent = r.parent.id
@@ -204,7 +205,11 @@ func raws(items []item.Item) []string {
 	return out
 }
 
+// trusted are the items of texts that raws made; nil of nil.
 func trusted(raws []string) []item.Item {
+	if raws == nil {
+		return nil
+	}
 	out := make([]item.Item, len(raws))
 	for i, raw := range raws {
 		out[i] = item.FromTrusted(raw)

@@ -1,6 +1,7 @@
 package pawltest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,11 @@ type answer struct {
 // serve wraps a handler with what every request goes through: recording, the key, faults, delivery.
 func (s *ResponsesServer) serve(handle func(*exchange) (answer, *ResponsesError)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if !s.enter() {
+			panic(http.ErrAbortHandler)
+		}
+		defer s.running.Done()
+		body, err := readBody(w, r)
 		if err != nil {
 			return // the client went away while it sent
 		}
@@ -42,6 +47,15 @@ func (s *ResponsesServer) serve(handle func(*exchange) (answer, *ResponsesError)
 			x.refuse(refused)
 		}
 	}
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	var b bytes.Buffer
+	if r.ContentLength > 0 && r.ContentLength < maxBody {
+		b.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	return b.Bytes(), err
 }
 
 func (x *exchange) handle(handle func(*exchange) (answer, *ResponsesError)) *ResponsesError {
@@ -195,7 +209,7 @@ func (x *exchange) stream() *ResponsesError {
 		}
 		return write(kind, data)
 	}
-	e.begin(x.turn.resp)
+	e.begin(x.turn.env.encode(x.turn.resp, statusInProgress))
 	for i, it := range x.turn.resp.output {
 		e.output(i, it)
 	}

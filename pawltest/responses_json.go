@@ -40,6 +40,14 @@ func (o object) bool(name string, value bool) object {
 	return strconv.AppendBool(o.key(name), value)
 }
 
+// members appends the members of another object under construction.
+func (o object) members(other object) object {
+	if len(o) == 0 || len(other) == 0 {
+		return append(o, other...)
+	}
+	return append(append(o, ','), other[1:]...)
+}
+
 // end closes the object.
 func (o object) end() string {
 	if len(o) == 0 {
@@ -59,6 +67,3 @@ func array[T any](values []T, raw func(T) string) string {
 	}
 	return string(append(out, ']'))
 }
-
-// quote encodes a JSON string.
-func quote(s string) string { return string(jsonscan.AppendString(nil, s)) }

@@ -9,7 +9,7 @@ import (
 )
 
 // ResponsesRequest is one request as the server received it, and what became of it. A copy is handed out by
-// [ResponsesServer.Requests]; a [Responder] gets the live one and must not keep or change it.
+// [ResponsesServer.Requests]; a [Responder] gets the live one and must not change it.
 type ResponsesRequest struct {
 	// Number counts the requests of one kind from 1: those that create a response for themselves, all others together.
 	Number int
@@ -51,7 +51,11 @@ func (r *ResponsesRequest) Param(name string) json.RawMessage {
 // History returns everything the model would see: the items of the response chain or of the conversation that the request
 // continues, then its own input. It copies, so it costs time in proportion to the history.
 func (r *ResponsesRequest) History() []item.Item {
-	return append(r.history.items(), r.resolved...)
+	input := r.resolved
+	if input == nil {
+		input = r.Input
+	}
+	return append(r.history.items(), input...)
 }
 
 // creates reports whether the request asks for a response.

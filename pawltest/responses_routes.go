@@ -129,11 +129,14 @@ func listInput(x *exchange) (answer, *ResponsesError) {
 	if refused != nil {
 		return answer{}, refused
 	}
-	r.input = s.completeAll(r.input)
-	if err := s.dir.saveResponse(r, false); err != nil {
-		return answer{}, x.server.script.fail("%v", err)
+	if r.listed == nil {
+		r.listed = s.completeAll(r.input)
+		s.know(r.listed)
+		if err := s.dir.saveResponse(r, false); err != nil {
+			return answer{}, x.server.script.fail("%v", err)
+		}
 	}
-	return page(x, r.input)
+	return page(x, r.listed)
 }
 
 // itemList is a list object of items.

@@ -1,10 +1,12 @@
 package pawltest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 )
@@ -23,6 +25,9 @@ type ResponsesOptions struct {
 	Dir string
 	// Addr is the address to listen on; "" means a free port of 127.0.0.1.
 	Addr string
+	// InMemory listens in memory instead: nothing but [ResponsesServer.Client] reaches the server, and no socket is used, so
+	// that it works with the fake time of testing/synctest.
+	InMemory bool
 	// Key is the bearer key that requests must carry; "" takes any, or none.
 	Key string
 	// Retain is how many stored responses, and how many bodies of requests, are kept: the latest. 0 keeps all.
@@ -47,6 +52,11 @@ type ResponsesServer struct {
 	mux      *http.ServeMux
 	http     *http.Server
 	listener net.Listener
+	client   *http.Client
+
+	gate    sync.Mutex
+	closed  bool           // guarded by gate: no request is handled any more
+	running sync.WaitGroup // handlers, and the loop that accepts connections
 }
 
 // NewResponsesServer starts a server for a test and closes it with the test. Requests that did not go by the script fail
@@ -72,17 +82,25 @@ func StartResponses(opts *ResponsesOptions) (*ResponsesServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr := s.opts.Addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	s.listener, err = net.Listen("tcp", addr)
-	if err != nil {
+	if err := s.listen(); err != nil {
 		return nil, fmt.Errorf("pawl: start the Responses server: %w", err)
 	}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-	go s.http.Serve(s.listener) // ends with Close; a failing listener shows as refused connections
+	s.running.Go(func() { s.http.Serve(s.listener) }) // a listener that fails shows as refused connections
 	return s, nil
+}
+
+func (s *ResponsesServer) listen() error {
+	if s.opts.InMemory {
+		memory := newMemoryListener()
+		s.listener = memory
+		s.client = &http.Client{Transport: &http.Transport{DialContext: memory.dial}}
+		return nil
+	}
+	listener, err := net.Listen("tcp", cmp.Or(s.opts.Addr, "127.0.0.1:0"))
+	s.listener = listener
+	s.client = &http.Client{Transport: &http.Transport{}}
+	return err
 }
 
 // OpenResponses makes a server that does not listen: it is an [http.Handler] for a listener or a transport of the caller's.
@@ -117,15 +135,37 @@ func (s *ResponsesServer) URL() string {
 	return "http://" + s.listener.Addr().String() + "/v1"
 }
 
-// Close stops listening and closes every connection, also those in use.
+// Client is an HTTP client that reaches the server, with connections of its own that end with [ResponsesServer.Close]; nil for
+// a server that does not listen. Over sockets any other client does as well.
+func (s *ResponsesServer) Client() *http.Client { return s.client }
+
+// Close stops listening, closes every connection, also those in use, and waits until no request is being handled. A
+// [Responder] must return for that.
 func (s *ResponsesServer) Close() error {
-	if s.http == nil {
-		return nil
+	s.gate.Lock()
+	s.closed = true
+	s.gate.Unlock()
+	var err error
+	if s.http != nil {
+		err = s.http.Close()
+		s.client.CloseIdleConnections()
 	}
-	if err := s.http.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	s.running.Wait()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("pawl: close the Responses server: %w", err)
 	}
 	return nil
+}
+
+// enter counts a request that is being handled; false if the server is closed.
+func (s *ResponsesServer) enter() bool {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Add(1)
+	return true
 }
 
 // ServeHTTP serves one request. A fault that cuts the connection panics with [http.ErrAbortHandler], as net/http has it.

@@ -26,9 +26,8 @@ func (e *events) emit(kind string, members func(object) object) {
 	e.err = e.send(kind, members(o).end())
 }
 
-// begin sends what comes before the output.
-func (e *events) begin(r *response) {
-	body := r.encode(statusInProgress)
+// begin sends what comes before the output; body is the response in progress.
+func (e *events) begin(body string) {
 	for _, kind := range [...]string{"response.created", "response.in_progress"} {
 		e.emit(kind, func(o object) object { return o.raw("response", body) })
 	}
@@ -42,7 +41,7 @@ func (e *events) finish(r *response) {
 // output sends all events of one output item.
 func (e *events) output(index int, it item.Item) {
 	h := it.Head()
-	at := func(o object) object { return o.str("item_id", h.ID).num("output_index", int64(index)) }
+	var at place = func(o object) object { return o.str("item_id", h.ID).num("output_index", int64(index)) }
 	e.emit("response.output_item.added", func(o object) object {
 		return o.num("output_index", int64(index)).raw("item", startedItem(it))
 	})
@@ -59,10 +58,24 @@ func (e *events) output(index int, it item.Item) {
 		if call, err := it.CustomToolCall(); err == nil {
 			e.text("response.custom_tool_call_input", "input", call.Input, at)
 		}
+	default:
+		for _, phase := range hostedPhases[h.Type] {
+			e.emit("response."+string(h.Type)+"."+phase, at)
+		}
 	}
 	e.emit("response.output_item.done", func(o object) object {
 		return o.num("output_index", int64(index)).raw("item", it.Raw())
 	})
+}
+
+// hostedPhases are the events between the announcement of a hosted call and its end.
+var hostedPhases = map[item.Type][]string{
+	item.TypeWebSearchCall:       {"in_progress", "searching", "completed"},
+	item.TypeFileSearchCall:      {"in_progress", "searching", "completed"},
+	item.TypeCodeInterpreterCall: {"in_progress", "interpreting", "completed"},
+	item.TypeImageGenerationCall: {"in_progress", "generating", "completed"},
+	item.TypeMCPCall:             {"in_progress", "completed"},
+	item.TypeMCPListTools:        {"in_progress", "completed"},
 }
 
 // place adds the members that say which item, or which part of it, an event is about.

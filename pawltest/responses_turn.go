@@ -1,6 +1,7 @@
 package pawltest
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pawl-agents/pawl/item"
@@ -12,6 +13,7 @@ type turn struct {
 	req       *ResponsesRequest
 	conv      *conversation // locked until release, nil without one
 	resp      *response
+	env       *envelope
 	committed bool
 }
 
@@ -24,7 +26,7 @@ func (s *responsesState) begin(r *ResponsesRequest) (*turn, *ResponsesError) {
 		return nil, refused
 	}
 	check := &itemCheck{param: "input", state: s, history: h}
-	input, refused := check.check(r.Input, true)
+	input, refused := check.checkModelInput(r.Input)
 	if refused != nil {
 		return nil, refused
 	}
@@ -65,40 +67,33 @@ func (t *turn) compose(reply ResponsesReply, now time.Time) {
 		base:         t.req.history.saved,
 		conversation: t.req.Conversation,
 		input:        t.req.resolved,
-		status:       reply.Status,
-		createdAt:    now.Unix(),
-		incomplete:   reply.IncompleteReason,
-		failure:      reply.Failure,
-		echo:         echo(t.req),
+		status:       cmp.Or(reply.Status, statusCompleted),
 	}
 	if r.id == "" && !reply.NoID {
 		r.id = s.newID("resp")
-	}
-	if r.status == "" {
-		r.status = statusCompleted
-	}
-	if r.incomplete == "" {
-		r.incomplete = "max_output_tokens"
-	}
-	if r.failure == nil {
-		r.failure = &ResponsesError{Code: "server_error", Message: ServerError().Message}
 	}
 	for _, it := range reply.Output {
 		it = s.complete(it)
 		r.output = append(r.output, it)
 		r.open.add(it, it.Head())
 	}
-	r.usage = t.count(r, reply)
-	r.body = r.encode(r.status)
 	t.resp = r
 	t.req.ResponseID = r.id
+	t.env = &envelope{
+		createdAt:  now.Unix(),
+		incomplete: cmp.Or(reply.IncompleteReason, "max_output_tokens"),
+		failure:    cmp.Or(reply.Failure, &ResponsesError{Code: "server_error", Message: ServerError().Message}),
+		usage:      t.count(reply),
+		echo:       echo(t.req),
+	}
+	r.body = t.env.encode(r, r.status)
 }
 
 // count measures the response and returns its usage as JSON.
-func (t *turn) count(r *response, reply ResponsesReply) string {
-	input := t.req.history.bytes() + size(r.input)
-	output := size(r.output)
-	r.bytes = input + output
+func (t *turn) count(reply ResponsesReply) string {
+	input := t.req.history.bytes() + size(t.resp.input)
+	output := size(t.resp.output)
+	t.resp.bytes = input + output
 	switch {
 	case reply.NoUsage:
 		return "null"
