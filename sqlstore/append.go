@@ -1,0 +1,232 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+
+	"github.com/pawl-agents/pawl/journal"
+)
+
+const (
+	sqlAdvance = `UPDATE pawl_runs SET head = ?, updated = ?
+		WHERE run = ? AND epoch = ? AND until IS NOT NULL AND head = ? RETURNING id`
+	// A run is listed by its first facts. It gets its final number with them.
+	sqlCreate = `UPDATE pawl_runs SET id = 1 + (SELECT max(id) FROM pawl_runs), created = updated WHERE id = ? RETURNING id`
+	sqlFact   = `INSERT INTO pawl_facts (run, seq, kind, version, frame, time, payload, salt, hash)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlBindSession = `UPDATE pawl_runs SET session = nullif(?, '') WHERE id = ?`
+	sqlEnd         = `UPDATE pawl_runs SET ended = 1 WHERE id = ?`
+
+	sqlHead  = `SELECT id, head FROM pawl_runs WHERE run = ?`
+	sqlFacts = `SELECT seq, kind, version, frame, time, payload, salt, hash FROM pawl_facts
+		WHERE run = ? AND seq > ? ORDER BY seq`
+)
+
+// Append implements journal.Driver. The error wraps ErrBusy if another process kept
+// the database locked: then nothing was stored. Once the transaction has begun the
+// end of ctx no longer matters, so a cancelled Append that returns the context's
+// error has stored nothing either. Companions get a *sql.Tx. An append with a
+// companion that is not of this package holds the store's only writer while the
+// companion runs: it must be short and must not use the store.
+func (s *Store) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
+	l, err := readListing(recs)
+	if err != nil {
+		return err
+	}
+	work := func(t *txn) error {
+		id, err := t.advance(run, epoch, after, len(recs))
+		if err != nil {
+			return err
+		}
+		if id, err = t.list(id, after == 0 && len(recs) > 0, l); err != nil {
+			return err
+		}
+		if err := t.insertFacts(id, after, recs); err != nil {
+			return err
+		}
+		for _, c := range with {
+			if err := t.accompany(ctx, run, id, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if slices.ContainsFunc(with, foreign) {
+		return s.doAlone(ctx, work)
+	}
+	return s.do(ctx, work)
+}
+
+// advance moves the head of a run from after by n, if the epoch is current and
+// the head is there. It returns the run's number.
+func (t *txn) advance(run string, epoch, after uint64, n int) (id int64, err error) {
+	head := clamp(after) + int64(n)
+	err = t.get(sqlAdvance, []any{head, now(), run, clamp(epoch), clamp(after)}, &id)
+	if err != sql.ErrNoRows {
+		return id, err
+	}
+	r, err := t.run(run)
+	switch {
+	case err == sql.ErrNoRows || err == nil && !r.holds(epoch):
+		return 0, journal.ErrFenced
+	case err != nil:
+		return 0, err
+	}
+	return 0, &journal.ConflictError{Run: run, After: after, Head: r.head}
+}
+
+// list brings the listing of a run up to date and returns the run's number, which
+// is another one after the first facts.
+func (t *txn) list(id int64, first bool, l listing) (int64, error) {
+	if first {
+		if err := t.get(sqlCreate, []any{id}, &id); err != nil {
+			return 0, err
+		}
+	}
+	if l.bound {
+		if _, err := t.exec(sqlBindSession, l.session, id); err != nil {
+			return 0, err
+		}
+	}
+	if l.ended {
+		if _, err := t.exec(sqlEnd, id); err != nil {
+			return 0, err
+		}
+	}
+	return id, nil
+}
+
+func (t *txn) insertFacts(id int64, after uint64, recs []journal.Record) error {
+	for i := range recs {
+		r := &recs[i]
+		_, err := t.exec(sqlFact, id, clamp(after)+int64(i)+1,
+			string(r.Kind), r.Version, r.Frame, r.Time, r.Payload, r.Salt[:], r.Hash[:])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A listing is what an append changes in the listing of its run.
+type listing struct {
+	bound   bool // to session, "" for none
+	session string
+	ended   bool
+}
+
+// readListing decodes the facts that bind a run to a session, no others.
+func readListing(recs []journal.Record) (l listing, err error) {
+	for _, r := range recs {
+		if len(r.Payload) > journal.MaxPayload {
+			return l, fmt.Errorf("pawl: fact %q has %d bytes, the limit is %d", r.Kind, len(r.Payload), journal.MaxPayload)
+		}
+		if r.Frame != "" {
+			continue
+		}
+		switch r.Kind {
+		case journal.KindFinished:
+			l.ended = true
+		case journal.KindStarted, journal.KindForked:
+			f, err := journal.Decode(r)
+			if err != nil {
+				return l, err
+			}
+			l.bound, l.session = true, sessionID(f.Body)
+		}
+	}
+	return l, nil
+}
+
+func sessionID(b journal.Body) string {
+	var ref *journal.SessionRef
+	switch b := b.(type) {
+	case *journal.Started:
+		ref = b.Session
+	case *journal.Forked:
+		ref = b.Session
+	}
+	if ref == nil {
+		return ""
+	}
+	return ref.ID
+}
+
+// foreign reports whether a companion runs code that is not of this package.
+func foreign(c journal.Companion) bool {
+	switch c.(type) {
+	case journal.Consumed, *batch:
+		return false
+	}
+	return true
+}
+
+// accompany does a companion's write.
+func (t *txn) accompany(ctx context.Context, run string, id int64, c journal.Companion) (err error) {
+	switch c := c.(type) {
+	case journal.Consumed:
+		return t.consume(run, id, c)
+	case *batch:
+		if c.session.store != t.store {
+			return fmt.Errorf("pawl: run %s: a batch of session %q, which is in another store", run, c.session.id)
+		}
+		return t.appendBatch(c)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("pawl: run %s: a companion panicked: %v\n%s", run, p, debug.Stack())
+		}
+	}()
+	return c.Commit(ctx, t.tx)
+}
+
+// Read implements journal.Driver. Facts are verified: the error wraps
+// journal.ErrCorrupt if one is missing or is not what was written.
+func (s *Store) Read(ctx context.Context, run string, after uint64) ([]journal.Record, error) {
+	var recs []journal.Record
+	err := s.view(ctx, func(v view) (err error) {
+		var id int64
+		var head uint64
+		err = v.get(sqlHead, []any{run}, &id, &head)
+		if err == sql.ErrNoRows || err == nil && head <= after {
+			return nil
+		}
+		if err == nil {
+			recs, err = v.facts(id, after, head)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pawl: run %s: %w", run, err)
+	}
+	return recs, nil
+}
+
+// facts reads the facts after number after, up to head, and verifies them.
+func (v view) facts(id int64, after, head uint64) ([]journal.Record, error) {
+	recs := make([]journal.Record, 0, min(head-after, 1<<16))
+	next := func() uint64 { return after + uint64(len(recs)) + 1 }
+	var seq uint64
+	var row recordRow
+	err := v.each(sqlFacts, []any{id, clamp(after)}, append([]any{&seq}, row.dest()...), func() error {
+		if seq != next() {
+			return fmt.Errorf("%w: fact %d is missing", journal.ErrCorrupt, next())
+		}
+		if err := row.rec.Verify(); err != nil {
+			return fmt.Errorf("fact %d: %w", seq, err)
+		}
+		recs = append(recs, row.rec)
+		return nil
+	})
+	if err == nil && next() != head+1 {
+		err = fmt.Errorf("%w: it has facts up to %d of %d", journal.ErrCorrupt, next()-1, head)
+	}
+	return recs, err
+}
+
+// clamp makes n a number of SQLite; none that is stored is as large.
+func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64>>1)) }
