@@ -2,9 +2,6 @@ package item
 
 import "github.com/pawl-agents/pawl/internal/jsonscan"
 
-// Constructors write the fewest members that the API asks for, always in the same order, without white space: equal arguments
-// give equal bytes. Text that is not valid UTF-8 has U+FFFD in place of each byte that is not. They do not enforce [MaxSize].
-
 // UserText returns a message of the user: {"role":"user","content":s}.
 func UserText(s string) Item { return easyMessage("user", s) }
 

@@ -57,8 +57,12 @@ func ParseDigest(s string) (Digest, error) {
 	if len(s) != digestEncoding.EncodedLen(len(d)) {
 		return Digest{}, fmt.Errorf("pawl: digest of %d characters, want %d", len(s), digestEncoding.EncodedLen(len(d)))
 	}
-	if _, err := digestEncoding.Decode(d[:], []byte(s)); err != nil {
+	n, err := digestEncoding.Decode(d[:], []byte(s))
+	if err != nil {
 		return Digest{}, fmt.Errorf("pawl: digest: %w", err)
+	}
+	if n != len(d) { // the decoder skips line breaks
+		return Digest{}, fmt.Errorf("pawl: digest of %d bytes, want %d", n, len(d))
 	}
 	return d, nil
 }

@@ -6,6 +6,9 @@
 // constructors such as [FunctionOutput] write new items in a fixed order of members. Two views of one model call matter to the
 // rest of the project: the canonical form of its arguments ([Canonical]) and their digest ([DigestArguments]).
 //
+// Constructors write the fewest members that the API asks for, without white space: equal arguments give equal bytes. Text that
+// is not valid UTF-8 gets U+FFFD in place of each byte that is not. Constructors do not enforce [MaxSize].
+//
 // Views read member names exactly, case included. If a name is repeated the last one counts, as in most JSON readers.
 // An optional member that is null reads as if it were absent.
 package item

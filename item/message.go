@@ -51,10 +51,7 @@ func messageParts(role, content string) ([]Part, error) {
 	case content[0] != '"':
 		return parts(content)
 	}
-	s, err := text(content)
-	if err != nil {
-		return nil, err
-	}
+	s := textOrEmpty(content)
 	if role == "assistant" {
 		return []Part{OutputText(s)}, nil
 	}
