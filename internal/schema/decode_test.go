@@ -121,6 +121,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`"ratio":0.5`, `"ratio":0`, `pawl: ratio: expected a number of more than 0, got 0`},
 		{`"ratio":0.5`, `"ratio":1.01`, `pawl: ratio: expected a number of at most 1, got 1.01`},
 		{`"ratio":0.5`, `"ratio":true`, `pawl: ratio: expected a number, got true`},
+		{`"ratio":0.5`, `"ratio":-1e999`, `pawl: ratio: expected a number that fits 64 bits, got -1e999`},
 		{`"single":1e3`, `"single":1e39`, `pawl: single: expected a number that fits 32 bits, got 1e39`},
 		{`"urgent":true`, `"urgent":"true"`, `pawl: urgent: expected true or false, got "true"`},
 		{`"size":"M"`, `"size":"XL"`, `pawl: size: expected one of S, M, L, got "XL"`},
@@ -129,7 +130,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`"zip":"12345"`, `"zip":"1234"`, `pawl: ship.zip: expected text that matches ^[0-9]{5}$, got "1234"`},
 		{`{"street":"Elm","zip":"12345"}`, `[]`, `pawl: ship: expected an object, got a list`},
 		{`["a","b"]`, `["a","B"]`, `pawl: tags[1]: expected text that matches ^[a-z]+$, got "B"`},
-		{`["a","b"]`, `["a","b","c","d"]`, `pawl: tags: expected a list of 0 to 3, got more than 3`},
+		{`["a","b"]`, `["a","b","c","d"]`, `pawl: tags: expected a list of at most 3, got more than 3`},
 		{`["a","b"]`, `{}`, `pawl: tags: expected a list, got an object`},
 		{`"some":[1]`, `"some":[]`, `pawl: some: expected a list of at least 1, got 0`},
 		{`[true,false]`, `[true]`, `pawl: pair: expected a list of 2, got 1`},
@@ -206,6 +207,65 @@ func TestDecodeNeedsTheDerivedType(t *testing.T) {
 		if err := s.Decode(`{"name":"x"}`, tt.dst); err == nil || err.Error() != tt.want {
 			t.Errorf("error %v, want %s", err, tt.want)
 		}
+	}
+}
+
+func TestErrorsStayShort(t *testing.T) {
+	type many struct {
+		A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T, U, V int
+	}
+	s, err := For[struct {
+		Many *many
+		X    float64     `exclusiveMinimum:"-1" exclusiveMaximum:"1"`
+		Y    float64     `minimum:"-1" maximum:"1"`
+		Z    int         `maximum:"3"`
+		F    float32     `maximum:"0.1"`
+		N    json.Number `minimum:"16777217"`
+	}]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const whole = `{"Many":null,"X":0.999,"Y":-1,"Z":-5,"F":0.1,"N":16777217}`
+	if err := s.Validate(whole); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ old, new, want string }{
+		{`null`, `{}`, `pawl: Many: missing: A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T, ...`},
+		{`null`, `"` + strings.Repeat("ä", 200) + `"`, `pawl: Many: expected an object, got "` + strings.Repeat("ä", 99) + `...`},
+		{`0.999`, `1`, `pawl: X: expected a number of less than 1, got 1`},
+		{`-1`, `-1.5`, `pawl: Y: expected a number of at least -1, got -1.5`},
+		{`16777217`, `16777216`, `pawl: N: expected a number of at least 16777217, got 16777216`},
+		{`16777217`, `-1e999`, `pawl: N: expected a number of at least 16777217, got -1e999`},
+		{`-5`, `4`, `pawl: Z: expected an integer of at most 3, got 4`},
+	}
+	for _, tt := range tests {
+		err := s.Validate(strings.Replace(whole, tt.old, tt.new, 1))
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s: error\n%v, want\n%s", tt.new, err, tt.want)
+		}
+	}
+}
+
+func TestValidateDoesNotAllocate(t *testing.T) {
+	type in struct {
+		Order string   `json:"order"`
+		Cents int64    `json:"cents" minimum:"1"`
+		Why   string   `json:"why" enum:"late,other"`
+		Tags  []string `json:"tags"`
+		Ship  *address `json:"ship"`
+	}
+	s, err := For[in]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = `{"order":"A-1","cents":42,"why":"late","tags":["a","b"],"ship":{"street":"Elm","zip":"12345"}}`
+	allocations := testing.AllocsPerRun(100, func() {
+		if err := s.Validate(text); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocations != 0 {
+		t.Errorf("%v allocations", allocations)
 	}
 }
 

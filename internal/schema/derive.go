@@ -196,7 +196,6 @@ type placeError struct {
 }
 
 func (e *placeError) Error() string { return e.place + ": " + e.err.Error() }
-func (e *placeError) Unwrap() error { return e.err }
 
 // within puts a step before the place of err.
 func within(step string, err error) error {

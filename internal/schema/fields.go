@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -87,7 +88,8 @@ func (c *fieldCollector) collect(t reflect.Type, parent jsonField) error {
 func (c *fieldCollector) add(sf reflect.StructField, parent jsonField) error {
 	tag := sf.Tag.Get("json")
 	name, options, _ := strings.Cut(tag, ",")
-	if tag == "-" {
+	embedded := embeddedStruct(sf)
+	if tag == "-" || !sf.IsExported() && embedded == nil {
 		return nil
 	}
 	if !isPropertyName(name) {
@@ -98,25 +100,21 @@ func (c *fieldCollector) add(sf reflect.StructField, parent jsonField) error {
 	if parent.goName != "" {
 		f.goName = parent.goName + "." + sf.Name
 	}
-	if embedded := embeddedStruct(sf); embedded != nil && name == "" {
-		if sf.Type.Kind() == reflect.Pointer {
-			if !sf.IsExported() {
-				return within(f.goName, fmt.Errorf("encoding/json cannot set an embedded pointer to an unexported struct; embed the struct"))
-			}
-			f.optional = true
-		}
+	pointer := sf.Type.Kind() == reflect.Pointer
+	if pointer && !sf.IsExported() {
+		return within(f.goName, errors.New("encoding/json cannot set an embedded pointer to an unexported struct; embed the struct"))
+	}
+	if embedded != nil && name == "" {
+		f.optional = f.optional || pointer
 		f.depth++
 		return c.collect(embedded, f)
-	}
-	if !sf.IsExported() {
-		return nil
 	}
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
 		case "omitempty", "omitzero":
 			f.optional = true
 		case "string":
-			return within(f.goName, fmt.Errorf("the json option \"string\" is not supported; remove it, or make the field a string"))
+			return within(f.goName, errors.New("the json option \"string\" is not supported; remove it, or make the field a string"))
 		}
 	}
 	if name == "" {

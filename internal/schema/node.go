@@ -160,6 +160,8 @@ func (n *listNode) wrongLength(got string) error {
 		return problem(fmt.Sprintf("expected a list of %d, got %s", n.minItems, got))
 	case n.maxItems == unbounded:
 		return problem(fmt.Sprintf("expected a list of at least %d, got %s", n.minItems, got))
+	case n.minItems == 0:
+		return problem(fmt.Sprintf("expected a list of at most %d, got %s", n.maxItems, got))
 	}
 	return problem(fmt.Sprintf("expected a list of %d to %d, got %s", n.minItems, n.maxItems, got))
 }

@@ -5,12 +5,18 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-func escapePointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+// escapePointer returns key as a step of a JSON pointer (RFC 6901).
+func escapePointer(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+func unescapePointer(step string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}
 
 // resolve returns what the reference ref, "#" or "#/" and a JSON pointer (RFC 6901), refers to in doc.
 func resolve(doc value, ref string) (value, error) {
@@ -50,7 +56,7 @@ func pointerKeys(pointer string) iter.Seq[string] {
 			return
 		}
 		for step := range strings.SplitSeq(pointer[1:], "/") {
-			if !yield(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)) {
+			if !yield(unescapePointer(step)) {
 				return
 			}
 		}
@@ -69,13 +75,10 @@ type referenceChecker struct {
 	steps int
 }
 
-// foreign are keywords that make references mean something else than a place in the document.
-var foreign = []string{"$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef"}
-
 // walk checks the schema v at a place, and all below.
 func (c *referenceChecker) walk(v value, at string) error {
 	for _, m := range v.members {
-		if slices.Contains(foreign, m.key) || m.key == "$id" && at != "" {
+		if redirectsReferences(m.key) || m.key == "$id" && at != "" {
 			return fmt.Errorf("%s: %s is not supported; refer by #/$defs/name", place(at), m.key)
 		}
 	}
@@ -118,12 +121,29 @@ func (c *referenceChecker) expand(v value, depth int) error {
 			return err
 		}
 	}
-	_, err := mapSchemas(v, func(at string, sub value) (value, error) {
-		keyword, _, _ := strings.Cut(at[1:], "/")
-		if !slices.Contains([]string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"}, keyword) {
-			return sub, nil
+	for _, m := range v.members {
+		for _, sub := range appliedInPlace(m) {
+			if err := c.expand(sub, depth+1); err != nil {
+				return err
+			}
 		}
-		return sub, c.expand(sub, depth+1)
-	})
-	return err
+	}
+	return nil
+}
+
+// appliedInPlace returns the schemas in the keyword m that apply to the same value as the schema that has m.
+func appliedInPlace(m member) []value {
+	switch m.key {
+	case "allOf", "anyOf", "oneOf":
+		return m.value.elements
+	case "not", "if", "then", "else":
+		return []value{m.value}
+	case "dependentSchemas", "dependencies":
+		var subs []value
+		for _, d := range m.value.members {
+			subs = append(subs, d.value)
+		}
+		return subs
+	}
+	return nil
 }

@@ -187,6 +187,19 @@ func TestRefusedTypes(t *testing.T) {
 	}
 }
 
+func TestNestedTooDeeply(t *testing.T) {
+	goes := reflect.TypeFor[int]()
+	for range 99 {
+		goes = reflect.SliceOf(goes)
+	}
+	if _, err := ForOutputType(goes); err == nil || err.Error() != "pawl: no strict schema for "+goes.String()+": it nests more than 100 levels" {
+		t.Errorf("error %v", err)
+	}
+	if _, err := ForOutputType(goes.Elem()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestForWantsAnObject(t *testing.T) {
 	_, err := For[[]string]()
 	want := "pawl: no object schema for []string: it is not a JSON object; use a struct with a field for it"

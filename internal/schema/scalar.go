@@ -137,21 +137,17 @@ type bound struct {
 	limit   float64
 }
 
-func (b bound) allows(x float64) bool {
+// allows reports whether x keeps the bound, and says in words what would.
+func (b bound) allows(x float64) (ok bool, want string) {
 	switch b.keyword {
 	case "minimum":
-		return x >= b.limit
+		return x >= b.limit, "a number of at least " + b.text
 	case "maximum":
-		return x <= b.limit
+		return x <= b.limit, "a number of at most " + b.text
 	case "exclusiveMinimum":
-		return x > b.limit
+		return x > b.limit, "a number of more than " + b.text
 	}
-	return x < b.limit
-}
-
-func (b bound) String() string {
-	return map[string]string{"minimum": "at least ", "maximum": "at most ", "exclusiveMinimum": "more than ",
-		"exclusiveMaximum": "less than "}[b.keyword] + b.text
+	return x < b.limit, "a number of less than " + b.text
 }
 
 func (n *numberNode) schema(*builder) value {
@@ -166,16 +162,18 @@ func (n *numberNode) check(value string) error {
 	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 		return mismatch("a number", value)
 	}
-	if n.bits == 0 && n.bounds == nil {
+	if n.bits != 0 {
+		if _, err := strconv.ParseFloat(value, n.bits); err != nil {
+			return mismatch(fmt.Sprintf("a number that fits %d bits", n.bits), value)
+		}
+	}
+	if n.bounds == nil {
 		return nil
 	}
-	x, err := strconv.ParseFloat(value, max(n.bits, 32))
-	if err != nil && n.bits != 0 {
-		return mismatch(fmt.Sprintf("a number that fits %d bits", n.bits), value)
-	}
+	x, _ := strconv.ParseFloat(value, 64) // out of range is an infinity, which compares rightly
 	for _, b := range n.bounds {
-		if !b.allows(x) {
-			return mismatch("a number of "+b.String(), value)
+		if ok, want := b.allows(x); !ok {
+			return mismatch(want, value)
 		}
 	}
 	return nil

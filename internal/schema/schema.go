@@ -96,14 +96,13 @@ func (s *Schema) Wrapped() bool { return s.wrapped }
 
 // IsEmpty reports whether the schema names no properties and the empty object fits: a tool with it takes no arguments.
 func (s *Schema) IsEmpty() bool {
-	switch n := s.root.(type) {
-	case *structNode:
-		return len(n.fields) == 0
-	case *documentNode:
+	if n, ok := s.root.(*documentNode); ok {
 		properties, _ := n.doc.get("properties")
-		return len(properties.members) == 0 && s.Validate("{}") == nil
+		if len(properties.members) > 0 {
+			return false
+		}
 	}
-	return false
+	return s.Validate("{}") == nil
 }
 
 // Validate reports whether text is one JSON value that fits the schema. The error is an [*Error].

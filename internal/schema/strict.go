@@ -6,15 +6,6 @@ import (
 	"slices"
 )
 
-// unsupportedKeywords have no meaning in the strict subset, or would lose it when objects are closed
-// (https://platform.openai.com/docs/guides/structured-outputs#some-type-specific-keywords-are-not-yet-supported).
-var unsupportedKeywords = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
-	"patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties",
-	"prefixItems", "additionalItems", "unevaluatedItems", "contains", "minContains", "maxContains", "uniqueItems"}
-
-// annotations are keywords that accept every value.
-var annotations = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"}
-
 // strictRoot converts a whole document, which must describe an object.
 func strictRoot(doc value) (value, error) {
 	if len(doc.members) == 0 {
@@ -154,7 +145,7 @@ func merge(v, other value, keyword string) (value, error) {
 
 func constrains(v value) bool {
 	return slices.ContainsFunc(v.members, func(m member) bool {
-		return !slices.Contains(annotations, m.key) && m.key != "$defs" && m.key != "definitions"
+		return !isAnnotation(m.key) && m.key != "$defs" && m.key != "definitions"
 	})
 }
 
@@ -181,13 +172,14 @@ func closed(v value) (value, error) {
 	if properties.kind != objectValue {
 		return v, errors.New("properties is not an object")
 	}
-	required := array()
+	required, known := array(), map[string]bool{}
 	for _, m := range properties.members {
 		required.elements = append(required.elements, quoted(m.key))
+		known[m.key] = true
 	}
 	given, _ := v.get("required")
 	for _, e := range given.elements {
-		if name, _ := e.text(); !properties.has(name) {
+		if name, ok := e.text(); !ok || !known[name] {
 			return v, fmt.Errorf("required names %s, which is not a property", shorten(e.String()))
 		}
 	}
@@ -206,7 +198,7 @@ func hasType(v value, t string) bool {
 // check refuses what a strict schema may not say.
 func (c *converter) check(v value) error {
 	for _, m := range v.members {
-		if slices.Contains(unsupportedKeywords, m.key) {
+		if lacksStrictForm(m.key) {
 			return fmt.Errorf("the keyword %s has no strict form", m.key)
 		}
 	}

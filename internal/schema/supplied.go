@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,19 +13,22 @@ import (
 )
 
 // A Provider is a type that states its own schema, because it reads and writes its own JSON or because strict schemas cannot
-// be derived from it. JSONSchema is called once, on a zero value, when a schema is derived. What it returns must be strict or
+// be derived from it. JSONSchema is called on a zero value while a schema is derived. What it returns must be strict or
 // convertible (see [FromJSON]) and without references.
 type Provider interface {
 	JSONSchema() json.RawMessage
 }
 
-// FromJSON returns a schema written by hand or sent by a server. raw must be a JSON object of JSON Schema draft 2020-12 or
-// draft-07 that refers only to itself.
+// FromJSON returns a schema written by hand or sent by a server. raw must be a JSON object of JSON Schema draft-07 or
+// draft 2020-12, as which any other draft is read, whose references are "#" or JSON pointers into itself.
 //
 // If strict is true, it is converted: objects are closed and all their properties required (an optional one does not become
 // nullable), an empty schema becomes the closed empty object, oneOf becomes anyOf, an allOf of one is merged, a reference with
 // annotations beside it is replaced by what it refers to, null defaults are dropped. What has no strict form, or would accept
 // other values than before, is refused with an error that names the place. If strict is false, the document stays as it is.
+//
+// Nesting and the expansion of references are bounded, so converting a hostile schema ends. Validating text against a hostile
+// schema may still take long: where alternatives overlap and recur, the time doubles with each level of the text.
 func FromJSON(raw []byte, strict bool) (s *Schema, err error) {
 	defer recoverTo(&err)
 	doc, err := parseDocument(raw)
@@ -192,47 +194,4 @@ func plainNumber(text string) (any, error) {
 		return nil, fmt.Errorf("the number %s is out of range", shorten(text))
 	}
 	return f, nil
-}
-
-// Keywords whose values are schemas, lists of schemas, and objects of schemas
-// (https://json-schema.org/draft/2020-12/json-schema-core#section-10).
-var (
-	schemaKeywords = []string{"items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties",
-		"contains", "propertyNames", "contentSchema", "not", "if", "then", "else"}
-	listKeywords = []string{"items", "prefixItems", "allOf", "anyOf", "oneOf"}
-	mapKeywords  = []string{"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}
-)
-
-// mapSchemas returns the schema v with each schema right below it replaced by what fn returns for it and its place in v, a JSON
-// pointer. A value that ought to be a schema and is not an object is passed on all the same.
-func mapSchemas(v value, fn func(at string, sub value) (value, error)) (value, error) {
-	v.members = slices.Clone(v.members)
-	for i, m := range v.members {
-		at := "/" + escapePointer(m.key)
-		var err error
-		switch {
-		case m.value.kind == arrayValue && slices.Contains(listKeywords, m.key):
-			v.members[i].value.elements = slices.Clone(m.value.elements)
-			for j, e := range m.value.elements {
-				if v.members[i].value.elements[j], err = fn(fmt.Sprint(at, "/", j), e); err != nil {
-					return v, err
-				}
-			}
-		case m.value.kind == objectValue && slices.Contains(mapKeywords, m.key):
-			v.members[i].value.members = slices.Clone(m.value.members)
-			for j, e := range m.value.members {
-				if e.value.kind == arrayValue {
-					continue // dependencies may list names
-				}
-				if v.members[i].value.members[j].value, err = fn(at+"/"+escapePointer(e.key), e.value); err != nil {
-					return v, err
-				}
-			}
-		case m.value.kind != arrayValue && slices.Contains(schemaKeywords, m.key):
-			if v.members[i].value, err = fn(at, m.value); err != nil {
-				return v, err
-			}
-		}
-	}
-	return v, nil
 }
