@@ -1,4 +1,4 @@
-package pawltest
+package pawltest_test
 
 import (
 	"context"
@@ -9,9 +9,10 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/pawltest"
 )
 
-func officialClient(s *ResponsesServer) openai.Client {
+func officialClient(s *pawltest.ResponsesServer) openai.Client {
 	return openai.NewClient(option.WithBaseURL(s.URL()), option.WithAPIKey("test"), option.WithMaxRetries(0))
 }
 
@@ -20,9 +21,9 @@ func userInput(text string) responses.ResponseNewParamsInputUnion {
 }
 
 func TestOfficialClientReadsBlockingResponse(t *testing.T) {
-	s := NewResponsesServer(t, &ResponsesOptions{Steps: []ResponsesStep{{
+	s := pawltest.NewResponsesServer(t, &pawltest.ResponsesOptions{Steps: []pawltest.ResponsesStep{{
 		Want: []item.Item{item.UserText("hello")},
-		Reply: ReplyItems(
+		Reply: pawltest.ReplyItems(
 			item.ReasoningItem("", "a greeting"),
 			item.FunctionCallItem("", "call_a", "greet", `{"name":"Ada"}`),
 			item.MessageItem("", "hi"),
@@ -49,8 +50,8 @@ func TestOfficialClientReadsBlockingResponse(t *testing.T) {
 }
 
 func TestOfficialClientReadsStream(t *testing.T) {
-	s := NewResponsesServer(t, &ResponsesOptions{DeltaSize: 3, Steps: []ResponsesStep{{
-		Reply: ReplyItems(item.ReasoningItem("", "a greeting"), item.MessageItem("", "hello, wörld")),
+	s := pawltest.NewResponsesServer(t, &pawltest.ResponsesOptions{DeltaSize: 3, Steps: []pawltest.ResponsesStep{{
+		Reply: pawltest.ReplyItems(item.ReasoningItem("", "a greeting"), item.MessageItem("", "hello, wörld")),
 	}}})
 	client := officialClient(s)
 	stream := client.Responses.NewStreaming(context.Background(), responses.ResponseNewParams{
@@ -77,7 +78,7 @@ func TestOfficialClientReadsStream(t *testing.T) {
 }
 
 func TestOfficialClientUsesConversations(t *testing.T) {
-	s := NewResponsesServer(t, &ResponsesOptions{Respond: func(*ResponsesRequest) ResponsesReply { return ReplyText("yes") }})
+	s := pawltest.NewResponsesServer(t, &pawltest.ResponsesOptions{Respond: func(*pawltest.ResponsesRequest) pawltest.ResponsesReply { return pawltest.ReplyText("yes") }})
 	client := officialClient(s)
 	ctx := context.Background()
 	conv, err := client.Conversations.New(ctx, conversations.ConversationNewParams{})
@@ -101,7 +102,7 @@ func TestOfficialClientUsesConversations(t *testing.T) {
 	if err := pages.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if len(ids) != 24 || ids[0] != "msg_2" || ids[1] != "msg_1" {
+	if len(ids) != 24 || ids[0] != "msg_1" || ids[23] != "msg_24" {
 		t.Errorf("items = %v", ids)
 	}
 }

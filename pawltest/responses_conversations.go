@@ -99,7 +99,7 @@ func (s *responsesState) newItems(x *exchange, c *conversation, list string) ([]
 // saved keeps a changed conversation and answers with an object (mu held).
 func (x *exchange) saved(c *conversation, o object) (answer, *ResponsesError) {
 	if err := x.server.state.dir.saveConversation(c); err != nil {
-		return answer{}, x.server.script.fail("%v", err)
+		return answer{}, x.server.script.notKept(err)
 	}
 	return ok(o)
 }
@@ -149,7 +149,7 @@ func deleteConversation(x *exchange) (answer, *ResponsesError) {
 	}
 	delete(s.conversations, c.id)
 	if err := s.dir.deleteConversation(c); err != nil {
-		return answer{}, x.server.script.fail("%v", err)
+		return answer{}, x.server.script.notKept(err)
 	}
 	return ok(object(nil).str("id", c.id).str("object", "conversation.deleted").bool("deleted", true))
 }

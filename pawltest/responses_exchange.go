@@ -2,7 +2,6 @@ package pawltest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -129,7 +128,8 @@ func (x *exchange) deliver(a answer) *ResponsesError {
 		}
 	}
 	if a.stream {
-		return x.stream()
+		newStreamer(x).run()
+		return nil
 	}
 	return x.write(a)
 }
@@ -140,7 +140,7 @@ func (x *exchange) commit() *ResponsesError {
 		return nil
 	}
 	if err := x.turn.commit(); err != nil {
-		return x.server.script.fail("request %d: %v", x.req.Number, err)
+		return x.server.script.notKept(err)
 	}
 	return nil
 }
@@ -169,69 +169,4 @@ func (x *exchange) write(a answer) *ResponsesError {
 	}
 	io.WriteString(x.w, body)
 	return nil
-}
-
-// errStreamEnded stops a stream that a fault has ended.
-var errStreamEnded = errors.New("pawltest: the stream has ended")
-
-// stream sends a response as server-sent events. It becomes part of the state before its terminal event is sent, so a
-// client that saw the end can rely on it.
-func (x *exchange) stream() *ResponsesError {
-	x.req.Status = http.StatusOK
-	x.server.log.note(x.place, x.req)
-	x.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	x.w.Header().Set("Cache-Control", "no-cache")
-	x.w.WriteHeader(http.StatusOK)
-	flush := http.NewResponseController(x.w).Flush
-	e := &events{chunk: x.server.opts.DeltaSize}
-	write := func(kind, data string) error {
-		if _, err := io.WriteString(x.w, "event: "+kind+"\ndata: "+data+"\n\n"); err != nil {
-			return err
-		}
-		if err := flush(); err != nil {
-			return err
-		}
-		return x.http.Context().Err()
-	}
-	terminal := "response." + x.turn.resp.status
-	e.send = func(kind, data string) error {
-		if x.fault.strikes(FaultMidStream) && e.next == int64(x.fault.Events)+1 {
-			if err := x.strikeStream(write, e.next-1); err != nil {
-				return err
-			}
-		}
-		if kind == terminal {
-			if err := x.commit(); err != nil {
-				write("error", err.event(e.next))
-				return errStreamEnded
-			}
-			x.server.log.note(x.place, x.req)
-		}
-		return write(kind, data)
-	}
-	e.begin(x.turn.env.encode(x.turn.resp, statusInProgress))
-	for i, it := range x.turn.resp.output {
-		e.output(i, it)
-	}
-	e.finish(x.turn.resp)
-	return nil
-}
-
-// strikeStream lets a fault happen in a stream.
-func (x *exchange) strikeStream(write func(kind, data string) error, next int64) error {
-	if x.fault.fails() && x.fault.Stored {
-		if err := x.commit(); err != nil {
-			return err
-		}
-	}
-	failure := x.strike()
-	if failure == nil {
-		return nil
-	}
-	x.req.Refusal = failure
-	x.server.log.note(x.place, x.req)
-	if err := write("error", failure.event(next)); err != nil {
-		return err
-	}
-	return errStreamEnded
 }

@@ -115,7 +115,7 @@ func deleteResponse(x *exchange) (answer, *ResponsesError) {
 	}
 	s.forget(r.id)
 	if err := s.dir.saveResponse(r, true); err != nil {
-		return answer{}, x.server.script.fail("%v", err)
+		return answer{}, x.server.script.notKept(err)
 	}
 	return ok(object(nil).str("id", r.id).str("object", "response").bool("deleted", true))
 }
@@ -133,7 +133,7 @@ func listInput(x *exchange) (answer, *ResponsesError) {
 		r.listed = s.completeAll(r.input)
 		s.know(r.listed)
 		if err := s.dir.saveResponse(r, false); err != nil {
-			return answer{}, x.server.script.fail("%v", err)
+			return answer{}, x.server.script.notKept(err)
 		}
 	}
 	return page(x, r.listed)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"sync"
 	"testing"
@@ -41,12 +42,27 @@ func (s *responsesScript) add(steps []ResponsesStep) {
 	s.steps = append(s.steps, steps...)
 }
 
-func (s *responsesScript) fail(format string, args ...any) *ResponsesError {
-	problem := fmt.Sprintf(format, args...)
+// note remembers a problem for report.
+func (s *responsesScript) note(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.problems = append(s.problems, problem)
-	return &ResponsesError{Status: 400, Message: problem, Type: "pawltest_error", Code: "script_mismatch"}
+}
+
+// mismatch notes that a request did not go by the script and is the answer to it: a status that clients don't retry.
+func (s *responsesScript) mismatch(format string, args ...any) *ResponsesError {
+	problem := fmt.Sprintf(format, args...)
+	s.note(problem)
+	return &ResponsesError{
+		Status: http.StatusBadRequest, Message: problem, Type: "pawltest_error", Code: "script_mismatch",
+	}
+}
+
+// notKept notes that the server could not write its directory and is the answer to the request that wanted it.
+func (s *responsesScript) notKept(err error) *ResponsesError {
+	problem := fmt.Sprintf("the server's directory: %v", err)
+	s.note(problem)
+	return &ResponsesError{Status: http.StatusInternalServerError, Message: problem}
 }
 
 // next takes the next step for a request and compares the two.
@@ -54,7 +70,7 @@ func (s *responsesScript) next(r *ResponsesRequest) (ResponsesStep, *ResponsesEr
 	s.mu.Lock()
 	if s.taken == len(s.steps) {
 		s.mu.Unlock()
-		return ResponsesStep{}, s.fail("request %d is beyond the script of %d steps; its input:\n%s",
+		return ResponsesStep{}, s.mismatch("request %d is beyond the script of %d steps; its input:\n%s",
 			r.Number, s.taken, lines(r.Input))
 	}
 	step := s.steps[s.taken]
@@ -63,12 +79,12 @@ func (s *responsesScript) next(r *ResponsesRequest) (ResponsesStep, *ResponsesEr
 	s.mu.Unlock()
 
 	if step.Want != nil && !sameItems(step.Want, r.Input) {
-		return step, s.fail("request %d, step %d: unexpected input\nwant:\n%s\ngot:\n%s",
+		return step, s.mismatch("request %d, step %d: unexpected input\nwant:\n%s\ngot:\n%s",
 			r.Number, n, lines(step.Want), lines(r.Input))
 	}
 	if step.Check != nil {
 		if err := step.Check(r); err != nil {
-			return step, s.fail("request %d, step %d: %v", r.Number, n, err)
+			return step, s.mismatch("request %d, step %d: %v", r.Number, n, err)
 		}
 	}
 	return step, nil

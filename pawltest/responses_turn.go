@@ -14,6 +14,7 @@ type turn struct {
 	conv      *conversation // locked until release, nil without one
 	resp      *response
 	env       *envelope
+	entering  []item.Item // the input as it enters the conversation
 	committed bool
 }
 
@@ -71,6 +72,9 @@ func (t *turn) compose(reply ResponsesReply, now time.Time) {
 	}
 	if r.id == "" && !reply.NoID {
 		r.id = s.newID("resp")
+	}
+	if t.conv != nil { // before the output, for ids in the order of the conversation
+		t.entering = s.completeAll(r.input)
 	}
 	for _, it := range reply.Output {
 		it = s.complete(it)
@@ -136,7 +140,7 @@ func (t *turn) commit() error {
 	if t.conv == nil || t.resp.status != statusCompleted || s.conversations[t.conv.id] != t.conv {
 		return nil
 	}
-	s.extend(t.conv, s.completeAll(t.resp.input))
+	s.extend(t.conv, t.entering)
 	s.extend(t.conv, t.resp.output)
 	t.req.Stored = true
 	return s.dir.saveConversation(t.conv)
