@@ -22,7 +22,7 @@ const (
 	Stored
 	// Later returns ErrLost and stores nothing until Deliver.
 	Later
-	// Held waits, before anything is stored, for Release.
+	// Held waits, before anything is stored, for LetGo.
 	Held
 )
 
@@ -51,6 +51,8 @@ type FaultyDriver struct {
 }
 
 type gate struct{ arrived, released chan struct{} }
+
+var _ journal.Driver = (*FaultyDriver)(nil)
 
 // Faulty wraps a driver.
 func Faulty(d journal.Driver, plan Plan) *FaultyDriver {
@@ -122,9 +124,9 @@ func (f *FaultyDriver) Arrived(n int) <-chan struct{} {
 	return nil
 }
 
-// Release lets go the append of that number, arrived or not, if the plan holds it.
+// LetGo lets the append of that number go on, arrived or not, if the plan holds it.
 // It may be called once.
-func (f *FaultyDriver) Release(n int) {
+func (f *FaultyDriver) LetGo(n int) {
 	if g := f.gates[n]; g != nil {
 		close(g.released)
 	}

@@ -159,7 +159,8 @@ func (s *store) mustPost(run string, e journal.Entry) {
 }
 
 func backend(s *store) {
-	if s.Backend() == "" || s.Backend() != s.Backend() {
-		s.Errorf("Backend() = %q, then %q", s.Backend(), s.Backend())
+	first := s.Backend()
+	if second := s.Backend(); first == "" || second != first {
+		s.Errorf("Backend() = %q, then %q", first, second)
 	}
 }

@@ -172,7 +172,7 @@ func frozen(s *store, n int, reply Reply) {
 			s.Errorf("%s: the late append got %v, want ErrFenced", sc.run, err)
 		}
 	}
-	f.Release(n)
+	f.LetGo(n)
 	close(awake)
 	stored := reply == Stored
 	if err := <-woken; stored != (err == nil) {

@@ -1,0 +1,267 @@
+package journaltest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/journal/journaltest"
+)
+
+const mutantVariable = "JOURNALTEST_MUTANT"
+
+// TestSuite runs the suite on the mutant that the environment names; without one, on
+// a driver without fault.
+func TestSuite(t *testing.T) {
+	journaltest.Run(t, func(*testing.T) journal.Driver {
+		d := &mutant{Memory: journal.NewMemory()}
+		if m, ok := mutants[os.Getenv(mutantVariable)]; ok {
+			m.spoil(d)
+		}
+		return d
+	})
+}
+
+// The suite finds each fault, in the clause that it breaks.
+func TestSuiteFindsFaults(t *testing.T) {
+	for name, m := range mutants {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuite$")
+			cmd.Env = append(os.Environ(), mutantVariable+"="+name)
+			out, err := cmd.CombinedOutput()
+			if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+				t.Fatalf("the suite ended with %v, want a failure\n%s", err, out)
+			}
+			for _, clause := range m.clauses {
+				if !strings.Contains(string(out), "--- FAIL: TestSuite/"+clause+"_") {
+					t.Errorf("%s did not fail:\n%s", clause, out)
+				}
+			}
+		})
+	}
+}
+
+// mutant is a memory driver some methods of which are replaced.
+type mutant struct {
+	*journal.Memory
+	claim   func(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error)
+	renew   func(err error) error
+	release func() error
+	append  func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error
+	read    func(ctx context.Context, run string, after uint64) ([]journal.Record, error)
+	post    func(run string, e journal.Entry, err error) error
+	list    func([]journal.RunInfo)
+	backend func() string
+}
+
+func (m *mutant) Claim(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error) {
+	if m.claim != nil {
+		return m.claim(ctx, run, req)
+	}
+	return m.Memory.Claim(ctx, run, req)
+}
+
+func (m *mutant) Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error {
+	err := m.Memory.Renew(ctx, run, epoch, ttl)
+	if m.renew != nil {
+		return m.renew(err)
+	}
+	return err
+}
+
+func (m *mutant) Release(ctx context.Context, run string, epoch uint64) error {
+	if m.release != nil {
+		return m.release()
+	}
+	return m.Memory.Release(ctx, run, epoch)
+}
+
+func (m *mutant) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
+	if m.append != nil {
+		return m.append(ctx, run, epoch, after, recs, with)
+	}
+	return m.Memory.Append(ctx, run, epoch, after, recs, with...)
+}
+
+func (m *mutant) Read(ctx context.Context, run string, after uint64) ([]journal.Record, error) {
+	if m.read != nil {
+		return m.read(ctx, run, after)
+	}
+	return m.Memory.Read(ctx, run, after)
+}
+
+func (m *mutant) Post(ctx context.Context, run string, e journal.Entry) error {
+	err := m.Memory.Post(ctx, run, e)
+	if m.post != nil {
+		return m.post(run, e, err)
+	}
+	return err
+}
+
+func (m *mutant) List(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
+	infos, err := m.Memory.List(ctx, q)
+	if m.list != nil {
+		m.list(infos)
+	}
+	return infos, err
+}
+
+func (m *mutant) Backend() string {
+	if m.backend != nil {
+		return m.backend()
+	}
+	return m.Memory.Backend()
+}
+
+// seize claims a run that may be claimed.
+func (m *mutant) seize(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error) {
+	c, err := m.Memory.Claim(ctx, run, req)
+	if claimed, ok := errors.AsType[*journal.ClaimedError](err); ok {
+		req.Takeover = claimed.Holder.Epoch
+		return m.Memory.Claim(ctx, run, req)
+	}
+	return c, err
+}
+
+// mutants are the faults, and the clauses that must find them.
+var mutants = map[string]struct {
+	clauses []string
+	spoil   func(m *mutant)
+}{
+	"epochs repeat": {[]string{"S9.1"}, func(m *mutant) {
+		m.claim = func(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error) {
+			c, err := m.Memory.Claim(ctx, run, req)
+			c.Epoch = min(c.Epoch, 1)
+			return c, err
+		}
+	}},
+	"grants any claim": {[]string{"S9.2"}, func(m *mutant) { m.claim = m.seize }},
+	"forgets the claim before": {[]string{"S9.3", "S9.6"}, func(m *mutant) {
+		m.claim = func(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error) {
+			c, err := m.Memory.Claim(ctx, run, req)
+			c.Previous = nil
+			return c, err
+		}
+	}},
+	"renews any claim":     {[]string{"S9.4"}, func(m *mutant) { m.renew = func(error) error { return nil } }},
+	"release does nothing": {[]string{"S9.5"}, func(m *mutant) { m.release = func() error { return nil } }},
+	"takes over from any epoch": {[]string{"S9.6"}, func(m *mutant) {
+		m.claim = func(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error) {
+			if req.Takeover != 0 {
+				return m.seize(ctx, run, req)
+			}
+			return m.Memory.Claim(ctx, run, req)
+		}
+	}},
+	"no fence": {[]string{"S9.7", "S9.19"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			err := m.Memory.Append(ctx, run, epoch, after, recs, with...)
+			if !errors.Is(err, journal.ErrFenced) {
+				return err
+			}
+			c, err := m.seize(ctx, run, journal.ClaimRequest{TTL: time.Hour})
+			if err != nil {
+				return err
+			}
+			return m.Memory.Append(ctx, run, c.Epoch, after, recs, with...)
+		}
+	}},
+	"appends at the end": {[]string{"S9.8", "S9.17", "S9.19"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			err := m.Memory.Append(ctx, run, epoch, after, recs, with...)
+			if conflict, ok := errors.AsType[*journal.ConflictError](err); ok {
+				return m.Append(ctx, run, epoch, conflict.Head, recs, with...)
+			}
+			return err
+		}
+	}},
+	"cuts batches": {[]string{"S9.9"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			return m.Memory.Append(ctx, run, epoch, after, recs[:min(len(recs), 2)], with...)
+		}
+	}},
+	"reads from the start": {[]string{"S9.10"}, func(m *mutant) {
+		m.read = func(ctx context.Context, run string, _ uint64) ([]journal.Record, error) {
+			return m.Memory.Read(ctx, run, 0)
+		}
+	}},
+	"compacts payloads": {[]string{"S9.11"}, func(m *mutant) {
+		m.read = func(ctx context.Context, run string, after uint64) ([]journal.Record, error) {
+			recs, err := m.Memory.Read(ctx, run, after)
+			for i := range recs {
+				var buf bytes.Buffer
+				if json.Compact(&buf, []byte(recs[i].Payload)) == nil {
+					recs[i].Payload = buf.String()
+				}
+			}
+			return recs, err
+		}
+	}},
+	"gives its own slice away": {[]string{"S9.12"}, func(m *mutant) {
+		own := map[string][]journal.Record{}
+		m.read = func(ctx context.Context, run string, after uint64) ([]journal.Record, error) {
+			recs, err := m.Memory.Read(ctx, run, after)
+			if run == "a" && after == 0 && len(own[run]) != len(recs) {
+				own[run] = recs
+			}
+			if run == "a" && after == 0 {
+				return own[run], err
+			}
+			return recs, err
+		}
+	}},
+	"companions come after": {[]string{"S9.13"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			if err := m.Memory.Append(ctx, run, epoch, after, recs); err != nil {
+				return err
+			}
+			return m.Memory.Append(ctx, run, epoch, after+uint64(len(recs)), nil, with...)
+		}
+	}},
+	"consumes first": {[]string{"S9.14"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			for i, c := range with {
+				if _, ok := c.(journal.Consumed); ok {
+					if err := m.Memory.Append(ctx, run, epoch, after, nil, c); err != nil {
+						return err
+					}
+					with = slices.Delete(slices.Clone(with), i, i+1)
+					break
+				}
+			}
+			return m.Memory.Append(ctx, run, epoch, after, recs, with...)
+		}
+	}},
+	"takes a second entry": {[]string{"S9.15", "S9.16"}, func(m *mutant) {
+		m.post = func(_ string, _ journal.Entry, err error) error {
+			if _, ok := errors.AsType[*journal.EntryError](err); ok {
+				return nil
+			}
+			return err
+		}
+	}},
+	"forgets what was consumed": {[]string{"S9.16"}, func(m *mutant) {
+		m.post = func(run string, e journal.Entry, err error) error {
+			open, _ := m.Inbox(context.Background(), run)
+			if !slices.ContainsFunc(open, func(have journal.Entry) bool { return have.Key == e.Key }) && !errors.Is(err, journal.ErrUnknownRun) {
+				return nil
+			}
+			return err
+		}
+	}},
+	"lists the oldest first": {[]string{"S9.18"}, func(m *mutant) { m.list = slices.Reverse[[]journal.RunInfo] }},
+	"appends without a context": {[]string{"S9.20"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			return m.Memory.Append(context.WithoutCancel(ctx), run, epoch, after, recs, with...)
+		}
+	}},
+	"has no name": {[]string{"S9.21"}, func(m *mutant) { m.backend = func() string { return "" } }},
+}
