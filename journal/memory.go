@@ -143,10 +143,6 @@ func (m *Memory) Append(ctx context.Context, run string, epoch, after uint64, re
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	about, err := readAbout(recs)
-	if err != nil {
-		return err
-	}
 	r := m.lock(run)
 	defer r.mu.Unlock()
 	if !r.holds(epoch) {
@@ -154,6 +150,10 @@ func (m *Memory) Append(ctx context.Context, run string, epoch, after uint64, re
 	}
 	if head := uint64(len(r.recs)); head != after {
 		return &ConflictError{Run: run, After: after, Head: head}
+	}
+	about, err := readAbout(recs)
+	if err != nil {
+		return err
 	}
 	consumed, err := r.find(with)
 	if err != nil {
