@@ -281,3 +281,38 @@ func TestKey(t *testing.T) {
 		t.Errorf("with the key: %d, want 200", resp.StatusCode)
 	}
 }
+
+// TestRefusalsOnConversation: a conversation is held to the same rules as a chain.
+func TestRefusalsOnConversation(t *testing.T) {
+	output := func(callID string) string {
+		return `{"type":"function_call_output","call_id":"` + callID + `","output":"x"}`
+	}
+	rows := []struct{ name, input, want string }{
+		{"only one of two outputs", output("call_2"), "No tool output found for function call call_1."},
+		{"no output", user, "No tool output found for function call call_1."},
+		{"output for a call that is not there", output("call_1") + "," + output("call_2") + "," + output("call_3"),
+			"No tool call found for function call output with call_id call_3."},
+		{"an output twice", output("call_1") + "," + output("call_2") + "," + output("call_1"),
+			"No tool call found for function call output with call_id call_1."},
+		{"history sent again", `{"id":"fc_1","type":"function_call","call_id":"call_1","name":"work","arguments":"{}"}`,
+			"Duplicate item found with id fc_1. Remove duplicate items from your input and try again."},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			a := newAPI(t, &pawltest.ResponsesOptions{Respond: byWord})
+			a.want(200, http.MethodPost, "/conversations", "")
+			a.create(`"input":"two calls","conversation":"conv_1"`)
+			on := `"conversation":"conv_1","input":[`
+			got := a.want(400, http.MethodPost, "/responses", `{"model":"m",`+on+r.input+`]}`)
+			if want := refusalBody(r.want, "input", ""); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			a.create(on + output("call_1") + "," + output("call_2") + "]")
+			got = a.want(400, http.MethodPost, "/responses", `{"model":"m",`+on+output("call_1")+`]}`)
+			want := refusalBody("No tool call found for function call output with call_id call_1.", "input", "")
+			if got != want {
+				t.Errorf("an output in a later turn again: got %s, want %s", got, want)
+			}
+		})
+	}
+}

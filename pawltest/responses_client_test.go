@@ -2,6 +2,8 @@ package pawltest_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
@@ -104,5 +106,55 @@ func TestOfficialClientUsesConversations(t *testing.T) {
 	}
 	if len(ids) != 24 || ids[0] != "msg_1" || ids[23] != "msg_24" {
 		t.Errorf("items = %v", ids)
+	}
+}
+
+func TestOfficialClientReadsRefusals(t *testing.T) {
+	s := pawltest.NewResponsesServer(t, nil)
+	client := officialClient(s)
+	_, err := client.Responses.New(context.Background(), responses.ResponseNewParams{
+		Model: "gpt-test", Input: userInput("hello"), PreviousResponseID: openai.String("resp_404"),
+	})
+	var refused *openai.Error
+	if !errors.As(err, &refused) {
+		t.Fatalf("error = %v, want an *openai.Error", err)
+	}
+	if refused.StatusCode != 400 || refused.Code != "previous_response_not_found" || refused.Param != "previous_response_id" ||
+		refused.Type != "invalid_request_error" || refused.Message != "Previous response with id 'resp_404' not found." {
+		t.Errorf("error = %+v", refused)
+	}
+}
+
+func TestOfficialClientReadsEndsOfStreams(t *testing.T) {
+	rows := []struct {
+		name string
+		step pawltest.ResponsesStep
+		want string // type of the last event
+		err  error
+	}{
+		{name: "incomplete", step: pawltest.ResponsesStep{Reply: pawltest.ResponsesReply{Status: "incomplete"}},
+			want: "response.incomplete"},
+		{name: "failed", step: pawltest.ResponsesStep{Reply: pawltest.ResponsesReply{Status: "failed"}},
+			want: "response.failed"},
+		{name: "error event", step: pawltest.ResponsesStep{Fault: &pawltest.ResponsesFault{
+			Point: pawltest.FaultMidStream, Events: 2, Error: pawltest.ServerError()}}, want: "error"},
+		{name: "cut", step: pawltest.ResponsesStep{Fault: &pawltest.ResponsesFault{
+			Point: pawltest.FaultMidStream, Events: 2, Cut: true}}, want: "response.in_progress", err: io.ErrUnexpectedEOF},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			s := pawltest.NewResponsesServer(t, &pawltest.ResponsesOptions{Steps: []pawltest.ResponsesStep{r.step}})
+			client := officialClient(s)
+			stream := client.Responses.NewStreaming(context.Background(), responses.ResponseNewParams{
+				Model: "gpt-test", Input: userInput("hello"),
+			})
+			var last string
+			for stream.Next() {
+				last = stream.Current().Type
+			}
+			if last != r.want || !errors.Is(stream.Err(), r.err) {
+				t.Errorf("the stream ends with %q and error %v, want %q and %v", last, stream.Err(), r.want, r.err)
+			}
+		})
 	}
 }

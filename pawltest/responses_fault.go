@@ -34,7 +34,8 @@ type ResponsesFault struct {
 
 	// Error is answered; in a stream it is sent as an error event, which ends the stream.
 	Error *ResponsesError
-	// Cut closes the connection without a word.
+	// Cut closes the connection without a word. Beware that net/http itself sends a request again whose kept connection
+	// ends before the first byte of an answer, if the request carries an Idempotency-Key header (see [net/http.Transport]).
 	Cut bool
 	// Edit changes the model's reply before anything is made of it.
 	Edit func(*ResponsesReply)
