@@ -74,6 +74,6 @@ func ExampleFromJSON() {
 	_, err = schema.FromJSON([]byte(`{"type":"object","additionalProperties":{"type":"string"}}`), true)
 	fmt.Println(err)
 	// Output:
-	// {"type":"object","properties":{"city":{"type":"string"},"unit":{"anyOf":[{"const":"C"},{"const":"F"}]}},"required":["city","unit"],"additionalProperties":false}
+	// {"type":"object","properties":{"city":{"type":"string"},"unit":{"anyOf":[{"const":"C","type":"string"},{"const":"F","type":"string"}]}},"required":["city","unit"],"additionalProperties":false}
 	// pawl: this JSON Schema cannot be strict: the root: additionalProperties must be false; list the properties, or make it a list of objects with a key and a value; change it, or turn strict off
 }

@@ -120,8 +120,8 @@ func (s *Schema) validate(text string) error {
 
 // Decode validates text and stores its value in dst, a pointer to the type the schema was derived from, or to any type if it
 // was made by [FromJSON]. What dst held before is lost. A null for an optional field gives its zero value. Numbers decoded
-// into an interface value become [json.Number]. If text does not fit, the error is an [*Error], and dst is left alone unless
-// its type was not the one to derive the schema from.
+// into an interface value become [json.Number]. If text does not fit, the error is an [*Error] and dst is left alone. After
+// [FromJSON] the type of dst may also refuse a value that fits the schema; that is an [*Error] that wraps the reason.
 func (s *Schema) Decode(text string, dst any) (err error) {
 	defer recoverTo(&err)
 	target := reflect.ValueOf(dst)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // strictRoot converts a whole document, which must describe an object.
@@ -59,10 +60,10 @@ func (c *converter) convertHere(v value, at string, depth int) (value, error) {
 	c.places[at] = true
 	v, err := c.combine(v, depth)
 	if err == nil && !v.has("$ref") {
-		v, err = closed(v)
+		v, err = closed(typed(v))
 	}
 	if err == nil {
-		err = c.check(v)
+		err = checkStrict(v)
 	}
 	if err != nil {
 		return v, fmt.Errorf("%s: %w", place(at), err)
@@ -149,16 +150,58 @@ func constrains(v value) bool {
 	})
 }
 
-// closed gives v the type it implies and, if it is an object, requires all its properties and allows no others.
-func closed(v value) (value, error) {
-	if !v.has("type") {
-		switch {
-		case v.has("properties"):
-			v = v.with("type", quoted("object"))
-		case v.has("items"):
-			v = v.with("type", quoted("array"))
+// typed gives v the type that its other keywords imply: the service wants one in every schema.
+func typed(v value) value {
+	if v.has("type") {
+		return v
+	}
+	if v.has("properties") {
+		return v.with("type", quoted("object"))
+	}
+	if v.has("items") {
+		return v.with("type", quoted("array"))
+	}
+	var types []string
+	for _, choice := range choicesOf(v) {
+		if t := scalarType(choice.scalar); !slices.Contains(types, t) {
+			types = append(types, t)
 		}
 	}
+	switch len(types) {
+	case 0:
+		return v
+	case 1:
+		return v.with("type", quoted(types[0]))
+	}
+	return v.with("type", quotedAll(types))
+}
+
+// choicesOf returns the values that enum or const allow.
+func choicesOf(v value) []value {
+	if constant, ok := v.get("const"); ok {
+		return []value{constant}
+	}
+	enum, _ := v.get("enum")
+	return enum.elements
+}
+
+// scalarType returns the JSON Schema type of a scalar.
+func scalarType(scalar string) string {
+	switch {
+	case scalar == "null":
+		return "null"
+	case scalar == "true" || scalar == "false":
+		return "boolean"
+	case strings.HasPrefix(scalar, `"`):
+		return "string"
+	case strings.ContainsAny(scalar, ".eE"):
+		return "number"
+	}
+	return "integer"
+}
+
+// closed requires all properties of v, if it is an object, and allows no others.
+func closed(v value) (value, error) {
 	if !hasType(v, "object") {
 		return v, nil
 	}
@@ -195,14 +238,19 @@ func hasType(v value, t string) bool {
 	return slices.ContainsFunc(types.elements, func(e value) bool { return e.is(`"` + t + `"`) })
 }
 
-// check refuses what a strict schema may not say.
-func (c *converter) check(v value) error {
+// checkStrict refuses what a strict schema may not say.
+func checkStrict(v value) error {
 	for _, m := range v.members {
 		if lacksStrictForm(m.key) {
 			return fmt.Errorf("the keyword %s has no strict form", m.key)
 		}
 	}
-	if !slices.ContainsFunc([]string{"type", "anyOf", "enum", "const", "$ref"}, v.has) {
+	for _, choice := range choicesOf(v) {
+		if choice.kind != scalarValue {
+			return fmt.Errorf("the choice %s is not a scalar and has no strict form", shorten(choice.String()))
+		}
+	}
+	if !v.has("type") && !v.has("anyOf") && !v.has("$ref") {
 		return errors.New("it accepts any value; give it a type")
 	}
 	if hasType(v, "array") {

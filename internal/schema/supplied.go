@@ -24,7 +24,8 @@ type Provider interface {
 //
 // If strict is true, it is converted: objects are closed and all their properties required (an optional one does not become
 // nullable), an empty schema becomes the closed empty object, oneOf becomes anyOf, an allOf of one is merged, a reference with
-// annotations beside it is replaced by what it refers to, null defaults are dropped. What has no strict form, or would accept
+// annotations beside it is replaced by what it refers to, null defaults are dropped, a type that follows from other keywords is
+// stated. What has no strict form, or would accept
 // other values than before, is refused with an error that names the place. If strict is false, the document stays as it is.
 //
 // Nesting and the expansion of references are bounded, so converting a hostile schema ends. Validating text against a hostile

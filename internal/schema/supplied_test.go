@@ -31,8 +31,10 @@ func TestStrictConversion(t *testing.T) {
 			`{"type":"object","properties":{"n":{"type":["string","null"]},"d":{"type":"integer","default":0}},"required":["n","d"],"additionalProperties":false}`},
 		{"keywords that are names of properties", `{"type":"object","properties":{"not":{"type":"string"},"default":{"type":"null"},"$ref":{"type":"string"}}}`,
 			`{"type":"object","properties":{"not":{"type":"string"},"default":{"type":"null"},"$ref":{"type":"string"}},"required":["not","default","$ref"],"additionalProperties":false}`},
-		{"data that looks like a schema", `{"type":"object","properties":{"e":{"enum":[{"type":"object"}]},"c":{"const":{"not":null}}}}`,
-			`{"type":"object","properties":{"e":{"enum":[{"type":"object"}]},"c":{"const":{"not":null}}},"required":["e","c"],"additionalProperties":false}`},
+		{"choices get a type", `{"type":"object","properties":{"e":{"enum":["a","b"]},"c":{"const":1},"m":{"enum":[1,2.5,null,true,"x",-0.0]}}}`,
+			`{"type":"object","properties":{"e":{"enum":["a","b"],"type":"string"},"c":{"const":1,"type":"integer"},` +
+				`"m":{"enum":[1,2.5,null,true,"x",-0.0],"type":["integer","number","null","boolean","string"]}},` +
+				`"required":["e","c","m"],"additionalProperties":false}`},
 		{"references stay", `{"type":"object","properties":{"a":{"$ref":"#/$defs/A~1B"}},"$defs":{"A/B":{"type":"object","properties":{"self":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}}}}`,
 			`{"type":"object","properties":{"a":{"$ref":"#/$defs/A~1B"}},"$defs":{"A/B":{"type":"object","properties":{"self":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},` +
 				`"required":["self"],"additionalProperties":false}},"required":["a"],"additionalProperties":false}`},
@@ -78,6 +80,8 @@ func TestStrictConversionRefuses(t *testing.T) {
 		{inObject(`{"type":["null","object"],"additionalProperties":{"type":"string"}}`), `/properties/p: additionalProperties must be false; list the properties, or make it a list of objects with a key and a value`},
 		{inObject(`{"type":"object","required":["q"]}`), `/properties/p: required names "q", which is not a property`},
 		{inObject(`{"type":"object","properties":[]}`), `/properties/p: properties is not an object`},
+		{inObject(`{"enum":["a",{"type":"object"}]}`), `/properties/p: the choice {"type":"object"} is not a scalar and has no strict form`},
+		{inObject(`{"const":[]}`), `/properties/p: the choice [] is not a scalar and has no strict form`},
 		{inObject(`{}`), `/properties/p: it accepts any value; give it a type`},
 		{inObject(`true`), `/properties/p: the schema true is not an object; describe the type`},
 		{inObject(`{"type":"array"}`), `/properties/p: an array needs items that are one schema`},
