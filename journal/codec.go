@@ -21,7 +21,7 @@ const onStack = 2048
 // Encode returns the fact as it is stored. The caller draws the salt once, from a
 // cryptographic source, and repeats an append with the same record. Texts must be
 // valid UTF-8: each byte that is not becomes U+FFFD. Items are embedded as their
-// bytes, unchanged.
+// bytes, unchanged; a list must not hold the zero Item.
 func Encode(f Fact, salt [16]byte) Record {
 	r := Record{Version: version, Frame: f.Frame, Time: f.Time, Salt: salt}
 	if f.Body != nil {
