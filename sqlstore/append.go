@@ -201,7 +201,7 @@ func (s *Store) Read(ctx context.Context, run string, after uint64) ([]journal.R
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pawl: run %s: %w", run, err)
+		return nil, fmt.Errorf("%w (run %s)", err, run)
 	}
 	return recs, nil
 }
@@ -217,7 +217,7 @@ func (v view) facts(id int64, after, head uint64) ([]journal.Record, error) {
 			return fmt.Errorf("%w: fact %d is missing", journal.ErrCorrupt, next())
 		}
 		if err := row.rec.Verify(); err != nil {
-			return fmt.Errorf("fact %d: %w", seq, err)
+			return fmt.Errorf("%w, number %d", err, seq)
 		}
 		recs = append(recs, row.rec)
 		return nil

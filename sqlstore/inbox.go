@@ -71,7 +71,7 @@ func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Entry, error) 
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pawl: inbox of run %s: %w", run, err)
+		return nil, fmt.Errorf("%w (inbox of run %s)", err, run)
 	}
 	return entries, nil
 }

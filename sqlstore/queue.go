@@ -145,6 +145,12 @@ func (q *queue) close() bool {
 	return first
 }
 
+func (q *queue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
 // lead serves one transaction.
 func (s *Store) lead(w *write) {
 	group := []*write{w}

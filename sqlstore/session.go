@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -164,26 +163,24 @@ func (t *txn) appendBatch(b *batch) error {
 	return t.appendItems(b.session.id, b.items)
 }
 
-func (t *txn) appendItems(session string, items []item.Item) error {
+func (t *txn) appendItems(id string, items []item.Item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	if _, err := t.exec(sqlTouchSession, session); err != nil {
+	if _, err := t.exec(sqlTouchSession, id); err != nil {
 		return err
 	}
 	for _, it := range items {
-		if _, err := t.exec(sqlMessage, session, it.Raw()); err != nil {
+		if _, err := t.exec(sqlMessage, id, it.Raw()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-var errNoItem = errors.New("pawl: the zero Item cannot be appended to a session")
-
 func checkItems(items []item.Item) error {
 	if slices.ContainsFunc(items, item.Item.IsZero) {
-		return errNoItem
+		return session.ErrZeroItem
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func OpenSQLite(path string, opts *Options) (*Store, error) {
 	}
 	s, err := openSQLite(context.Background(), path, o)
 	if err != nil {
-		return nil, fmt.Errorf("pawl: open %q: %w", path, describe(err))
+		return nil, fault(fmt.Sprintf("open %q", path), err)
 	}
 	return s, nil
 }
@@ -95,7 +95,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := inspectSQLite(ctx, abs); err != nil {
+		if err := inspectSQLite(ctx, abs, o); err != nil {
 			return nil, err
 		}
 		path = abs
@@ -128,7 +128,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 // ordinary connection would make one; such a file is read as immutable. os.Open is
 // not an option: closing the file would drop the locks that this process holds on
 // it (https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
-func inspectSQLite(ctx context.Context, path string) error {
+func inspectSQLite(ctx context.Context, path string, o Options) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil
@@ -147,18 +147,19 @@ func inspectSQLite(ctx context.Context, path string) error {
 		return err == nil
 	}
 	if !inUse() {
-		if err := inspectThrough(ctx, path, "immutable=1"); !inUse() {
+		if err := inspectThrough(ctx, path, o, "immutable=1"); !inUse() {
 			return err
 		}
 	}
-	return inspectThrough(ctx, path, "mode=ro")
+	return inspectThrough(ctx, path, o, "mode=ro")
 }
 
-func inspectThrough(ctx context.Context, path, params string) error {
-	db, err := sql.Open("sqlite", dsn(path, "_busy_timeout=5000&"+params))
+func inspectThrough(ctx context.Context, path string, o Options, params string) error {
+	c, err := sqlite.NewConnector(dsn(path, fmt.Sprintf("_busy_timeout=%d&%s", o.BusyTimeout.Milliseconds(), params)))
 	if err != nil {
 		return err
 	}
+	db := sql.OpenDB(c)
 	defer db.Close()
 	_, err = schemaVersion(ctx, db)
 	return err
@@ -291,15 +292,15 @@ func sqliteCode(err error) int {
 	return e.Code() & 0xff
 }
 
-// describe adds to an error of SQLite what it means here.
-func describe(err error) error {
+// fault says what failed in the database, and what SQLite's error means here.
+func fault(op string, err error) error {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return fmt.Errorf("%w: %w", ErrBusy, err)
+		return fmt.Errorf("%w: %s: %w", ErrBusy, op, err)
 	case sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("%w: %w", ErrNotDatabase, err)
+		return fmt.Errorf("%w: %s: %w", ErrNotDatabase, op, err)
 	case sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("%w: %w", journal.ErrCorrupt, err)
+		return fmt.Errorf("%w: %s: %w", journal.ErrCorrupt, op, err)
 	}
-	return err
+	return fmt.Errorf("pawl: store: %s: %w", op, err)
 }

@@ -96,6 +96,9 @@ type view struct {
 
 // view runs read in a transaction of the read pool.
 func (s *Store) view(ctx context.Context, read func(v view) error) error {
+	if s.queue.isClosed() {
+		return ErrClosed
+	}
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return fault("begin", err)

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 )
 
 const (
@@ -25,15 +24,13 @@ type txn struct {
 // begin takes the database's write lock. The wait for it ends with ctx; the
 // transaction, once begun, does not.
 func (s *Store) begin(ctx context.Context) (*txn, error) {
-	life, end := context.WithoutCancel(ctx), func() {}
-	stop := func() bool { return true }
-	if ctx.Done() != nil {
-		life, end = context.WithCancel(life)
-		stop = context.AfterFunc(ctx, end)
-	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, end)
 	tx, err := s.write.BeginTx(life, nil)
-	if !stop() {
-		end()
+	if !stop() { // ctx is done
+		if err == nil {
+			tx.Rollback()
+		}
 		return nil, ctx.Err()
 	}
 	if err != nil {
@@ -116,9 +113,4 @@ func (t *txn) stmt(q string) *sql.Stmt {
 		t.bound[q] = stmt
 	}
 	return stmt
-}
-
-// fault says what failed in the database.
-func fault(op string, err error) error {
-	return fmt.Errorf("pawl: sqlstore: %s: %w", op, describe(err))
 }
