@@ -141,3 +141,33 @@ func setMap(dst *map[string]string, src map[string]string) {
 		*dst = src
 	}
 }
+
+// Limit returns Timeout; 0 for nil settings.
+func (s *Settings) Limit() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return s.Timeout
+}
+
+// Delay returns the pause after attempt n (from 1). asked is what the server asked
+// for, 0 if nothing; it wins.
+func (r *Retry) Delay(n int, asked time.Duration) time.Duration {
+	if asked > 0 {
+		return asked
+	}
+	delay, most := r.InitialDelay, r.MaxDelay
+	if delay <= 0 {
+		delay = 250 * time.Millisecond
+	}
+	if most <= 0 {
+		most = 2 * time.Second
+	}
+	for range n - 1 {
+		if delay >= most {
+			break
+		}
+		delay *= 2
+	}
+	return min(delay, most)
+}

@@ -1,0 +1,157 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/pawl-agents/pawl/internal/schema"
+	"github.com/pawl-agents/pawl/model"
+)
+
+// Agent is what a run drives: instructions, tools and a model. It is a plain value
+// that must not change while a run uses it; one Agent may serve many runs at once.
+type Agent struct {
+	// Name is for people and the model. It is required.
+	Name string
+	// Key identifies the agent in ledgers. Empty means Name. Give a key when
+	// the name may change while runs of the agent are open.
+	Key string
+	// Instructions is the system prompt; nil means none.
+	Instructions Instructions
+	// Model answers. It is required unless RunOptions.Model is set.
+	Model model.Model
+	// Settings are the model's options; nil means its defaults.
+	Settings *ModelSettings
+	// Tools the model may call. Their names must differ.
+	Tools []Tool
+	// ToolUse says what follows the tools of a turn; the zero value asks the
+	// model again.
+	ToolUse ToolUse
+	// Output is the type of the final output; the zero value is text.
+	Output OutputType
+}
+
+// ModelSettings are the options of a model request.
+type ModelSettings = model.Settings
+
+// Instructions makes the system prompt of a turn. It is user code: it is called once
+// a turn, also when a run is resumed, and its error fails the run, resumably.
+type Instructions func(ctx context.Context, rc *RunContext) (string, error)
+
+// Text returns fixed instructions.
+func Text(s string) Instructions {
+	return func(context.Context, *RunContext) (string, error) { return s, nil }
+}
+
+// RunContext is what user code of a run sees of it.
+type RunContext struct {
+	// Run is the run's id.
+	Run string
+	// Agent is the current agent.
+	Agent *Agent
+	// Turn counts model turns from 1.
+	Turn int
+	// Value is RunOptions.Context.
+	Value any
+}
+
+func (a *Agent) key() string {
+	if a.Key != "" {
+		return a.Key
+	}
+	return a.Name
+}
+
+// ToolUse says what follows the tools of a turn. Only calls whose body ran to an
+// end count: rejected, unknown and timed-out ones never end a run.
+type ToolUse struct {
+	first  bool
+	names  []string
+	decide ToolUseFunc
+}
+
+// ToolUseFunc decides from the results of a turn's tools whether the run is over,
+// and with which output. It may be called again after a crash, until its answer is
+// recorded.
+type ToolUseFunc func(ctx context.Context, rc *RunContext, results []ToolResult) (ToolUseDecision, error)
+
+// ToolUseDecision is the answer of a ToolUseFunc.
+type ToolUseDecision struct {
+	Final  bool
+	Output string
+}
+
+// ToolResult is a call of the turn whose body ran to an end.
+type ToolResult struct {
+	Tool, CallID, Arguments, Output string
+}
+
+// StopOnFirstTool makes the output of the turn's first call, in call order, the final
+// output.
+func StopOnFirstTool() ToolUse { return ToolUse{first: true} }
+
+// StopAtTools makes the output of the first call to one of the named tools the
+// final output.
+func StopAtTools(names ...string) ToolUse { return ToolUse{names: names} }
+
+// DecideToolUse leaves the choice to a function.
+func DecideToolUse(f ToolUseFunc) ToolUse { return ToolUse{decide: f} }
+
+// OutputType is the type of an agent's final output. The zero value is text.
+type OutputType struct {
+	schema *schema.Schema
+	goType reflect.Type
+	err    error
+}
+
+// OutputOf returns the structured output type of T, a Go type with a strict JSON
+// Schema. A type without one makes every run of the agent fail before any effect,
+// with an error that names the field; Err returns it earlier.
+func OutputOf[T any]() OutputType {
+	s, err := schema.ForOutput[T]()
+	return OutputType{schema: s, goType: reflect.TypeFor[T](), err: err}
+}
+
+// Err returns why the type has no strict schema, nil if it has one.
+func (t OutputType) Err() error { return t.err }
+
+func (t OutputType) isText() bool { return t.schema == nil }
+
+func (t OutputType) format() *model.OutputFormat {
+	if t.schema == nil {
+		return nil
+	}
+	return &model.OutputFormat{Name: "final_output", Schema: t.schema.JSON(), Strict: true}
+}
+
+// check reports what is wrong with an agent before anything happens.
+func (a *Agent) check(m model.Model) error {
+	switch {
+	case a == nil:
+		return &ConfigError{Field: "agent", Problem: "is nil"}
+	case a.Name == "":
+		return &ConfigError{Field: "Agent.Name", Problem: "is empty"}
+	case m == nil:
+		return &ConfigError{Field: "Agent.Model", Problem: fmt.Sprintf("agent %q has no model", a.Name)}
+	case a.Output.err != nil:
+		return &ConfigError{Field: "Agent.Output", Problem: a.Output.err.Error()}
+	}
+	seen := make(map[string]bool, len(a.Tools))
+	for i := range a.Tools {
+		t := &a.Tools[i]
+		if err := t.Err(); err != nil {
+			return &ConfigError{Field: "Agent.Tools", Problem: err.Error()}
+		}
+		if seen[t.name] {
+			return &ConfigError{Field: "Agent.Tools", Problem: fmt.Sprintf("two tools are named %q", t.name)}
+		}
+		seen[t.name] = true
+	}
+	for _, n := range a.ToolUse.names {
+		if !seen[n] {
+			return &ConfigError{Field: "Agent.ToolUse", Problem: fmt.Sprintf("no tool is named %q", n)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,458 @@
+package pawl
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/internal/owner"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
+	"github.com/pawl-agents/pawl/session"
+)
+
+// drive is one process's hold on a run: it asks the machine what comes next, records
+// it and does it. All of it but the tools' bodies runs on the caller's goroutine.
+type drive struct {
+	r       *Runner
+	store   journal.Driver
+	agent   *Agent
+	opts    *RunOptions
+	session session.Session
+	resumed bool
+	staged  []Decision // submitted, for the state of an error
+
+	m          *machine.Machine
+	claimed    *journal.Claimed
+	claimedRun string
+	epoch      uint64
+	records    []journal.Record
+	pending    []journal.Fact // handed out by the machine, not recorded
+	consume    []string
+
+	ctx    context.Context // ends when the drive stops
+	cancel context.CancelCauseFunc
+	bg     context.Context // for the store: what happened is recorded also after ctx
+	emit   func(Event) bool
+	gone   bool  // the reader left
+	err    error // the first error, for the caller
+	shown  bool  // output of the current attempt was visible
+	ended  chan struct{}
+
+	outcomes chan outcome
+	queue    []outcome
+	bodies   map[journal.EffectID]context.CancelFunc
+	waits    int
+	drained  time.Time
+	leaseEnd atomic.Int64
+	keeper   *time.Timer
+	wake     chan struct{}
+	calling  atomic.Pointer[context.CancelFunc] // cancels the model call in flight
+	unsaved  []journal.Record
+	discard  bool // what the machine decided last is not to be recorded
+
+	request request
+}
+
+// outcome is how an effect ended.
+type outcome struct {
+	id   journal.EffectID
+	body journal.Body // the fact; nil if the effect ended without one
+	err  error        // the error behind a failed fact
+}
+
+func (r *Runner) newDrive(agent *Agent, opts *RunOptions) *drive {
+	return &drive{r: r, store: r.store(), agent: agent, opts: opts, m: machine.New(),
+		outcomes: make(chan outcome), bodies: make(map[journal.EffectID]context.CancelFunc), wake: make(chan struct{}, 1),
+		ended: make(chan struct{})}
+}
+
+func (d *drive) lease() time.Duration {
+	if d.r.Lease > 0 {
+		return d.r.Lease
+	}
+	return DefaultLease
+}
+
+// claim takes the run and folds its ledger. A live claim whose owner is known to be
+// gone is taken over.
+func (d *drive) claim(ctx context.Context, run string) error {
+	req := journal.ClaimRequest{Owner: owner.Self(), TTL: d.lease()}
+	from := time.Now()
+	c, err := d.store.Claim(ctx, run, req)
+	var held *journal.ClaimedError
+	if errors.As(err, &held) && owner.Gone(held.Holder.Owner) {
+		req.Takeover = held.Holder.Epoch
+		from = time.Now()
+		c, err = d.store.Claim(ctx, run, req)
+	}
+	if err != nil {
+		if errors.As(err, &held) {
+			err = fmt.Errorf("%w: %w", ErrClaimed, err)
+		}
+		return err
+	}
+	d.epoch, d.claimedRun = c.Epoch, run
+	d.bg = context.WithoutCancel(ctx)
+	d.claimed = &journal.Claimed{Epoch: c.Epoch, Owner: req.Owner, Gone: c.Previous == nil || owner.Gone(c.Previous.Owner)}
+	d.keep(run, from)
+	if c.Head == 0 {
+		return nil
+	}
+	if d.records, err = d.store.Read(ctx, run, 0); err == nil {
+		d.m, err = replay(d.records)
+	}
+	if err != nil {
+		d.release()
+	}
+	return err
+}
+
+// keep renews the lease at a third of its life for as long as the drive lasts.
+func (d *drive) keep(run string, from time.Time) {
+	ttl := d.lease()
+	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
+	d.keeper = time.AfterFunc(ttl/3, func() {
+		now := time.Now()
+		switch err := d.store.Renew(d.bg, run, d.epoch, ttl); {
+		case err == nil:
+			d.leaseEnd.Store(now.Add(ttl).UnixMilli())
+		case errors.Is(err, ErrFenced):
+			d.leaseEnd.Store(0)
+			d.stop(ErrFenced)
+			return
+		case now.UnixMilli() > d.leaseEnd.Load():
+			d.stop(err)
+			return
+		}
+		d.keeper.Reset(ttl / 3)
+	})
+}
+
+func (d *drive) stop(cause error) {
+	if d.cancel != nil {
+		d.cancel(cause)
+	}
+}
+
+func (d *drive) release() {
+	if d.keeper != nil {
+		d.keeper.Stop()
+		d.store.Release(d.bg, d.claimedRun, d.epoch)
+		d.keeper = nil
+	}
+}
+
+func (d *drive) state() *RunState {
+	if len(d.records) == 0 {
+		return nil
+	}
+	s := newState(d.records, d.unsaved)
+	s.staged = d.staged
+	return s
+}
+
+// fail makes the error of a run: it carries the state to resume from.
+func (d *drive) fail(effect string, err error) error {
+	var re *RunError
+	if errors.As(err, &re) {
+		return err
+	}
+	return &RunError{Run: d.m.Run(), Effect: effect, State: d.state(), Err: err}
+}
+
+func (d *drive) step(b journal.Body) { d.stepFact(b) }
+
+// stepFact steps a fact the driver makes itself.
+func (d *drive) stepFact(b journal.Body) {
+	d.m.Step(journal.Fact{Time: time.Now().UnixMilli(), Body: b})
+}
+
+// run drives until the run ends, waits or fails, or the driving is stopped.
+func (d *drive) run(ctx context.Context) (*Result, error) {
+	if d.m.Finished() != nil {
+		return d.result()
+	}
+	d.ctx, d.cancel = context.WithCancelCause(ctx)
+	defer d.cancel(nil)
+	defer close(d.ended)
+	defer d.release()
+	d.r.active.Store(d.m.Run(), d)
+	defer d.r.active.CompareAndDelete(d.m.Run(), d)
+	d.send(&RunStarted{Run: d.m.Run(), Resumed: d.resumed})
+	d.send(&AgentUpdated{Agent: d.agent})
+	for {
+		if _, err := d.drain(d.drained.IsZero()); err != nil {
+			return nil, d.halt(err)
+		}
+		rd := d.m.Ready(time.Now().UnixMilli())
+		if err := d.check(rd.Effects); err != nil {
+			return nil, d.halt(err)
+		}
+		d.pending = append(d.pending, rd.Facts...)
+		if rd.MustSync {
+			if err := d.commit(rd.Batch); err != nil {
+				return nil, d.halt(err)
+			}
+		}
+		if rd.Status != machine.Running {
+			again, err := d.more(rd.Status)
+			if err != nil {
+				return nil, d.halt(err)
+			}
+			if !again {
+				return d.end(rd.Status)
+			}
+			continue
+		}
+		if d.gone || d.ctx.Err() != nil {
+			return nil, d.halt(context.Cause(d.ctx))
+		}
+		for _, e := range rd.Effects {
+			d.start(e)
+		}
+		if err := d.collect(); err != nil {
+			return nil, d.halt(err)
+		}
+	}
+}
+
+// more reports whether a run that stopped goes on after all, because of something
+// that came in meanwhile.
+func (d *drive) more(status machine.Status) (bool, error) {
+	if status != machine.Waiting && status != machine.Failed {
+		return false, nil
+	}
+	return d.drain(true)
+}
+
+func (d *drive) end(status machine.Status) (*Result, error) {
+	if status == machine.Failed {
+		return nil, d.failure()
+	}
+	return d.result()
+}
+
+// check refuses to start a call whose tool has changed since it was planned; nothing
+// of what the machine just decided is recorded then.
+func (d *drive) check(effects []machine.Effect) error {
+	for _, e := range effects {
+		if e.ID.Kind != journal.EffectTool {
+			continue
+		}
+		if err := d.changed(e.ID); err != nil {
+			d.discard = true
+			return err
+		}
+	}
+	return nil
+}
+
+// result is what the drive has come to. A stored result of an earlier drive is
+// the same.
+func (d *drive) result() (*Result, error) {
+	s := newState(d.records, nil)
+	s.machine = d.m
+	res := newResult(d.m, s)
+	res.output = d.agent.Output
+	if d.m.Cancelled() {
+		return res, &RunError{Run: d.m.Run(), State: s, Err: ErrCancelled}
+	}
+	return res, nil
+}
+
+// failure is the first error of the drive, or what the ledger says of it.
+func (d *drive) failure() error {
+	f := d.m.Failure()
+	err := d.err
+	switch {
+	case f.Code == machine.CodeMaxTurns:
+		err = &MaxTurnsError{MaxTurns: d.m.MaxTurns()}
+	case err == nil:
+		err = &FailedError{Code: f.Code, Text: f.Error}
+	}
+	return d.fail(effectName(f.ID), err)
+}
+
+// effectName names an effect for people.
+func effectName(id journal.EffectID) string {
+	names := map[journal.EffectKind]string{
+		journal.EffectLoad: "reading the session", journal.EffectPrepare: "preparing turn %d", journal.EffectModel: "model call of turn %d, attempt %d",
+		journal.EffectPlan: "reading response %d", journal.EffectJudge: "tool-use decision on response %d", journal.EffectSession: "session batch %d, attempt %d",
+		journal.EffectReconcile: "reading back %d", journal.EffectWait: "wait %d", journal.EffectTool: "call %d",
+	}
+	switch id.Kind {
+	case journal.EffectLoad:
+		return names[id.Kind]
+	case journal.EffectModel, journal.EffectSession:
+		return fmt.Sprintf(names[id.Kind], id.N, id.A)
+	}
+	return fmt.Sprintf(names[id.Kind], id.N)
+}
+
+// commit records everything handed out, with the session batch and the inbox
+// entries it consumed, and then shows it.
+func (d *drive) commit(batch *machine.Range) error {
+	if len(d.pending) == 0 {
+		return nil
+	}
+	recs := d.encode(d.pending)
+	var with []journal.Companion
+	if batch != nil {
+		own := d.session.(ownSession)
+		with = append(with, own.Companion(d.batchID(batch.N), itemsOf(d.m, batch.From, batch.Upto)))
+	}
+	if len(d.consume) > 0 {
+		with = append(with, journal.Consume(d.consume...))
+	}
+	if err := d.append(recs, with); err != nil {
+		d.unsaved, d.pending = recs, nil
+		return err
+	}
+	d.records = append(d.records, recs...)
+	d.m.Advance(uint64(len(d.records)))
+	facts := d.pending
+	d.pending, d.consume, d.staged = nil, nil, nil
+	d.show(facts)
+	return nil
+}
+
+func (d *drive) batchID(n int) string { return fmt.Sprintf("%s/%d", d.m.Run(), n) }
+
+// encode draws the salts once: a repeated append writes the same bytes.
+func (d *drive) encode(facts []journal.Fact) []journal.Record {
+	salts := make([]byte, 16*len(facts))
+	rand.Read(salts)
+	recs := make([]journal.Record, len(facts))
+	for i, f := range facts {
+		recs[i] = journal.Encode(f, [16]byte(salts[16*i:]))
+	}
+	return recs
+}
+
+// appendTries and appendPause say how long the driver insists before it stops.
+const appendTries = 3
+
+const appendPause = 20 * time.Millisecond
+
+// append records facts. An error does not say whether they are stored: the ledger
+// is read to find out, and the append repeated unchanged if they are not. What stays
+// undecided stops the driver; it never goes on in memory.
+func (d *drive) append(recs []journal.Record, with []journal.Companion) error {
+	after := uint64(len(d.records))
+	var first error
+	for try := range appendTries {
+		if try > 0 {
+			time.Sleep(appendPause << try)
+		}
+		err := d.store.Append(d.bg, d.m.Run(), d.epoch, after, recs, with...)
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+		if errors.Is(err, ErrFenced) {
+			first = err
+			break
+		}
+		have, err := d.store.Read(d.bg, d.m.Run(), after)
+		if err == nil && len(have) > 0 {
+			if sameRecords(have, recs) {
+				return nil
+			}
+			first = ErrFenced
+			break
+		}
+	}
+	return &JournalError{Unrecorded: len(recs), Err: first}
+}
+
+func sameRecords(have, recs []journal.Record) bool {
+	return len(have) >= len(recs) && slices.EqualFunc(have[:len(recs)], recs, func(a, b journal.Record) bool { return a.Hash == b.Hash })
+}
+
+// inboxPause is how long the driver goes on without looking into the inbox: reading
+// it costs as much as a tenth of a durable turn.
+const inboxPause = 200 * time.Millisecond
+
+// drain steps what stands in the run's inbox, at most every inboxPause unless it
+// must, and reports whether there was anything. What the run refuses by now is
+// consumed too: whoever posted it was told, or the run has moved on.
+func (d *drive) drain(must bool) (bool, error) {
+	now := time.Now()
+	if !must && now.Sub(d.drained) < inboxPause {
+		return false, nil
+	}
+	d.drained = now
+	if len(d.records) == 0 {
+		return false, nil
+	}
+	entries, err := d.store.Inbox(d.bg, d.m.Run())
+	stepped := false
+	for _, e := range entries {
+		if slices.Contains(d.consume, e.Key) {
+			continue
+		}
+		f, err := journal.Decode(e.Body)
+		if err != nil {
+			return false, err
+		}
+		f.Time = now.UnixMilli()
+		switch err := d.m.Check(f); {
+		case err == nil:
+			d.m.Step(f)
+			stepped = true
+			if _, ok := f.Body.(*journal.Cancelled); ok {
+				d.cancelBodies()
+			}
+		case errors.Is(err, machine.ErrInFlight):
+			continue
+		}
+		d.consume = append(d.consume, e.Key)
+	}
+	return stepped, err
+}
+
+// send shows an event unless the reader left.
+func (d *drive) send(ev Event) {
+	if d.emit == nil || d.gone {
+		return
+	}
+	if !d.emit(ev) {
+		d.gone = true
+		d.stop(context.Canceled)
+	}
+}
+
+// wakeUp makes the driver look into the inbox now. It is called from any goroutine.
+func (d *drive) wakeUp() {
+	if cancel := d.calling.Load(); cancel != nil {
+		(*cancel)()
+	}
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// input returns the items of a range as a request input, growing the one of the last
+// request where it can.
+func (d *drive) input(from, upto int) model.Input {
+	q := &d.request
+	if from != q.from || q.upto > upto {
+		q.input, q.from, q.upto = model.Input{}, from, from
+	}
+	var items []item.Item
+	for it := range d.m.Items(q.upto, upto) {
+		items = append(items, it)
+	}
+	q.input, q.upto = q.input.Append(items...), upto
+	return q.input
+}

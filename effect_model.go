@@ -1,0 +1,154 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
+)
+
+// callModel makes one attempt. Every attempt of a turn sends the same request, also in
+// another process: what the turn recorded is what is sent.
+func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
+	m := d.agent.model(d.opts)
+	if man, _ := d.m.Manifest(); d.request.static == nil || d.request.static.Instructions != man.Instructions {
+		d.build(man.Instructions)
+	}
+	req := &model.Request{Static: d.request.static, Input: d.input(e.From, e.Upto),
+		PreviousResponseID: e.Previous, ConversationID: d.m.Started().Conversation}
+	ctx, cancel := context.WithCancel(d.ctx)
+	defer cancel()
+	d.calling.Store(&cancel)
+	defer d.calling.Store(nil)
+	timeout := req.Static.Settings.Limit()
+	if timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, timeout)
+		defer stop()
+	}
+	d.shown = false
+	res, err := m.Call(ctx, req, d.emitter(e.ID))
+	switch {
+	case err == nil:
+		return &journal.Responded{ID: e.ID, ResponseID: res.ID, RequestID: res.RequestID, Items: res.Items, Usage: usageOf(res.Usage)}, nil
+	case errors.Is(ctx.Err(), context.Canceled) && d.ctx.Err() == nil:
+		return nil, errWoken
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && d.ctx.Err() == nil:
+		err = &TimeoutError{Err: err}
+	}
+	return d.failedCall(e.ID, err), err
+}
+
+// failedCall is the fact of a failed attempt. The attempt is followed by another if
+// the settings say so, the server did not process it or keeps nothing, and nothing of it
+// was visible.
+func (d *drive) failedCall(id journal.EffectID, err error) *journal.Failed {
+	f := &journal.Failed{ID: id, Code: code(err), Error: err.Error(), Unknown: true}
+	var me *model.Error
+	retryable := false
+	var pause time.Duration
+	if errors.As(err, &me) {
+		f.Unknown = me.Delivery != model.DeliveryRefused
+		retryable, pause = me.Retryable, me.RetryAfter
+	}
+	var te *TimeoutError
+	retryable = retryable || errors.As(err, &te)
+	repeatable := !f.Unknown || d.m.Started().Conversation == ""
+	s := d.request.static.Settings
+	if s == nil || s.Retry == nil || !retryable || !repeatable || d.shown || id.A > s.Retry.MaxRetries {
+		return f
+	}
+	f.RetryAt = time.Now().Add(s.Retry.Delay(id.A, pause)).UnixMilli()
+	return f
+}
+
+func usageOf(u *model.Usage) *journal.Usage {
+	if u == nil {
+		return nil
+	}
+	return &journal.Usage{Input: u.InputTokens, Cached: u.CachedInputTokens, Output: u.OutputTokens, Reasoning: u.ReasoningTokens,
+		Total: u.TotalTokens, Raw: u.Raw}
+}
+
+// emitter shows the events of an attempt; nil without a reader, so that the model
+// need not stream.
+func (d *drive) emitter(id journal.EffectID) func(*model.Event) bool {
+	if d.emit == nil {
+		return nil
+	}
+	return func(ev *model.Event) bool {
+		if kind, ok := deltaKinds[ev.Kind]; ok {
+			d.shown = true
+			d.send(&Delta{Kind: kind, Text: ev.Delta, Turn: id.N, Attempt: id.A, ItemID: ev.ItemID, OutputIndex: ev.OutputIndex})
+		} else {
+			d.send(&RawModelEvent{Type: ev.Type, Data: slices.Clone(ev.Raw), Turn: id.N, Attempt: id.A})
+		}
+		return !d.gone
+	}
+}
+
+// reconcileModel finds out what became of a request on a conversation: the whole
+// response stands there, or nothing of the request does, or nobody can tell [M5].
+func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
+	reader, ok := d.agent.model(d.opts).(model.ConversationReader)
+	if !ok {
+		return nil, fmt.Errorf("%w: the model's adapter cannot read it", ErrDeliveryAmbiguous)
+	}
+	sent := itemsOf(d.m, e.From, e.Upto)
+	const most = 200
+	tail, err := reader.ConversationTail(d.ctx, d.m.Started().Conversation, most)
+	if err != nil {
+		return nil, err
+	}
+	after, ok := d.behindAnchor(tail, e.From, len(tail) < most)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: the last known item is not in it", ErrDeliveryAmbiguous)
+	case len(after) == 0:
+		return &journal.Absent{ID: e.About}, nil
+	case len(after) > len(sent) && startsWith(after, sent) && isWhole(after[len(sent):]):
+		return &journal.Responded{ID: e.About, Items: after[len(sent):]}, nil
+	}
+	return nil, fmt.Errorf("%w: %d items follow what was known", ErrDeliveryAmbiguous, len(after))
+}
+
+// behindAnchor returns what the conversation holds behind the last item of the
+// history below upto that the server gave an id. Without such an item only an empty
+// conversation is understood.
+func (d *drive) behindAnchor(tail []Item, upto int, whole bool) ([]Item, bool) {
+	anchor := ""
+	for _, it := range itemsOf(d.m, 0, upto) {
+		if id := it.Head().ID; id != "" {
+			anchor = id
+		}
+	}
+	if anchor == "" {
+		return nil, whole && len(tail) == 0
+	}
+	i := slices.IndexFunc(tail, func(it Item) bool { return it.Head().ID == anchor })
+	if i < 0 {
+		return nil, false
+	}
+	return tail[i+1:], true
+}
+
+func startsWith(have, want []Item) bool {
+	for i, it := range want {
+		a, b := have[i].Head(), it.Head()
+		if a.Type != b.Type || a.CallID != b.CallID || textOf(have[i]) != textOf(it) {
+			return false
+		}
+	}
+	return true
+}
+
+// isWhole says that a response has what ends one: a message, or calls.
+func isWhole(items []Item) bool {
+	return slices.ContainsFunc(items, func(it Item) bool { return it.NeedsOutput() || it.Type() == item.TypeMessage })
+}

@@ -1,0 +1,78 @@
+package pawl
+
+import (
+	"fmt"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/session"
+)
+
+// appendSession appends a batch to a session outside the run store. That it failed
+// does not prove that it is absent: the session is read back before a retry.
+func (d *drive) appendSession(e machine.Effect) (journal.Body, error) {
+	items := itemsOf(d.m, e.From, e.Upto)
+	var err error
+	if b, ok := d.session.(session.BatchAppender); ok {
+		err = b.AppendBatch(d.ctx, d.batchID(e.ID.N), items)
+	} else {
+		err = d.session.Append(d.ctx, items)
+	}
+	if err != nil {
+		err = fmt.Errorf("pawl: session %q: append: %w", d.session.ID(), err)
+		return &journal.Failed{ID: e.ID, Code: "session_append", Error: err.Error(), Unknown: true}, err
+	}
+	return &journal.Confirmed{N: e.ID.N, Upto: e.Upto}, nil
+}
+
+// anchorItems is how many confirmed items before a batch are compared with the tail.
+const anchorItems = 8
+
+// reconcileSession finds out whether a batch is in a session that does not remember
+// batches. It compares the session's tail with the batch and the confirmed items before
+// it; what fits both ways, or neither, is ambiguous [M10].
+func (d *drive) reconcileSession(e machine.Effect) (journal.Body, error) {
+	before := itemsOf(d.m, 0, e.From)
+	batch := itemsOf(d.m, e.From, e.Upto)
+	anchor := before[max(0, len(before)-anchorItems):]
+	tail, err := d.session.Items(d.ctx, len(anchor)+len(batch)+1)
+	if err != nil {
+		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
+	}
+	found := endsWith(tail, append(anchor[:len(anchor):len(anchor)], batch...))
+	absent := endsWith(tail, anchor)
+	if len(anchor) == len(before) {
+		found = found && len(tail) == len(anchor)+len(batch)
+		absent = absent && len(tail) == len(anchor)
+	}
+	switch {
+	case found && !absent:
+		return &journal.Confirmed{N: e.About.N, Upto: e.Upto, Found: true}, nil
+	case absent && !found:
+		return &journal.Absent{ID: e.About}, nil
+	}
+	return nil, &SessionAmbiguousError{Session: d.session.ID(), Batch: batch, Before: anchor, Tail: tail}
+}
+
+// endsWith compares canonical forms, because stores re-encode what they hold.
+func endsWith(list, end []Item) bool {
+	if len(list) < len(end) {
+		return false
+	}
+	list = list[len(list)-len(end):]
+	for i := range end {
+		if list[i] != end[i] && canonical(list[i]) != canonical(end[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func canonical(it Item) string {
+	c, err := item.Canonical(it.Raw())
+	if err != nil {
+		return it.Raw()
+	}
+	return string(c)
+}

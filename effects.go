@@ -1,0 +1,354 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
+)
+
+// request is what the drive keeps from turn to turn to build the next request from.
+type request struct {
+	input      model.Input
+	from, upto int
+	static     *model.Static
+	manifest   *journal.Manifest
+}
+
+// start starts an effect. Tools and waits go on beside the driver; everything else
+// has ended when start returns.
+func (d *drive) start(e machine.Effect) {
+	switch e.ID.Kind {
+	case journal.EffectTool:
+		d.startTool(e)
+		return
+	case journal.EffectWait:
+		d.waits++
+		time.AfterFunc(time.Until(time.UnixMilli(e.Until)), func() { d.deliver(outcome{id: e.ID, body: &journal.Fired{ID: e.ID}}) })
+		return
+	}
+	body, err := d.inline(e)
+	o := outcome{id: e.ID, body: body, err: err}
+	switch {
+	case err == nil:
+	case d.ctx.Err() != nil || d.gone || errors.Is(err, model.ErrAbandoned) || errors.Is(err, errWoken):
+		// The driver stops, or the run is cancelled: that is no failure of the
+		// effect's. What became of it is found out when the run goes on.
+		o.body, o.err = nil, nil
+	case body == nil:
+		o.body = &journal.Failed{ID: e.ID, Code: code(err), Error: err.Error()}
+	}
+	d.queue = append(d.queue, o)
+}
+
+var errWoken = errors.New("pawl: the driver was woken to cancel the run")
+
+func (d *drive) inline(e machine.Effect) (body journal.Body, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			body, err = nil, &PanicError{In: effectName(e.ID), Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	switch e.ID.Kind {
+	case journal.EffectLoad:
+		return d.load()
+	case journal.EffectPrepare:
+		return d.prepare(e)
+	case journal.EffectModel:
+		return d.callModel(e)
+	case journal.EffectPlan:
+		return d.plan()
+	case journal.EffectJudge:
+		return d.judge(e)
+	case journal.EffectSession:
+		return d.appendSession(e)
+	case journal.EffectReconcile:
+		if e.About.Kind == journal.EffectModel {
+			return d.reconcileModel(e)
+		}
+		return d.reconcileSession(e)
+	}
+	return nil, fmt.Errorf("pawl: no effect of kind %q", e.ID.Kind)
+}
+
+// code names an error for the ledger.
+func code(err error) string {
+	for _, c := range []struct {
+		is   error
+		code string
+	}{
+		{ErrSessionAmbiguous, "session_ambiguous"}, {ErrDeliveryAmbiguous, "delivery_ambiguous"},
+	} {
+		if errors.Is(err, c.is) {
+			return c.code
+		}
+	}
+	var (
+		notFound *ToolNotFoundError
+		refused  *RefusalError
+		output   *OutputError
+		panicked *PanicError
+		callID   *CallIDError
+		failed   *model.Error
+	)
+	switch {
+	case errors.As(err, &notFound):
+		return "tool_not_found"
+	case errors.As(err, &refused):
+		return "refusal"
+	case errors.As(err, &output):
+		return "invalid_output"
+	case errors.As(err, &panicked):
+		return "panic"
+	case errors.As(err, &callID):
+		return "call_id_reused"
+	case errors.As(err, &failed):
+		return "model"
+	}
+	return "error"
+}
+
+// deliver hands an outcome to the driver, unless it has ended.
+func (d *drive) deliver(o outcome) {
+	select {
+	case d.outcomes <- o:
+	case <-d.ended:
+	}
+}
+
+// tick is how often a driver that waits for tools looks into the inbox.
+const tick = 500 * time.Millisecond
+
+// collect waits for something to come of what was started, and steps it.
+func (d *drive) collect() error {
+	if len(d.queue) == 0 {
+		if len(d.bodies)+d.waits == 0 {
+			return nil
+		}
+		timer := time.NewTimer(tick)
+		defer timer.Stop()
+		select {
+		case o := <-d.outcomes:
+			d.queue = append(d.queue, o)
+		case <-d.ctx.Done():
+			return context.Cause(d.ctx)
+		case <-d.wake:
+			d.drained = time.Time{}
+		case <-timer.C:
+			d.drained = time.Time{}
+		}
+	}
+	for more := len(d.bodies) > 0; more; {
+		select {
+		case o := <-d.outcomes:
+			d.queue = append(d.queue, o)
+		default:
+			more = false
+		}
+	}
+	return d.settle()
+}
+
+// settle steps the outcomes that arrived.
+func (d *drive) settle() error {
+	queue := d.queue
+	d.queue = nil
+	for _, o := range queue {
+		if o.id.Kind == journal.EffectWait {
+			d.waits--
+		}
+		if o.body == nil {
+			d.m.Ended(o.id)
+			d.drained = time.Time{}
+			continue
+		}
+		if cancel, ok := d.bodies[o.id]; ok {
+			cancel()
+			delete(d.bodies, o.id)
+		}
+		if f, ok := o.body.(*journal.Failed); ok && f.RetryAt == 0 && d.err == nil {
+			d.err = o.err
+		}
+		fact := journal.Fact{Time: time.Now().UnixMilli(), Body: o.body}
+		if err := d.m.Check(fact); err != nil {
+			return fmt.Errorf("pawl: the outcome of %s does not fit the run: %w", effectName(o.id), err)
+		}
+		d.m.Step(fact)
+	}
+	return nil
+}
+
+// halt stops the driving: bodies are cancelled and awaited for a grace, their outcomes
+// recorded. It returns the error of the run.
+func (d *drive) halt(cause error) error {
+	d.stop(cause)
+	d.await()
+	if rd := d.m.Flush(); !d.discard {
+		d.pending = append(d.pending, rd.Facts...)
+		switch {
+		case len(d.unsaved) > 0:
+			d.unsaved = append(d.unsaved, d.encode(d.pending)...)
+		case errors.Is(cause, ErrFenced):
+		default:
+			if err := d.commit(rd.Batch); err != nil && cause == nil {
+				cause = err
+			}
+		}
+	}
+	if cause == nil {
+		cause = context.Canceled
+	}
+	return d.fail("", cause)
+}
+
+// await gives bodies the grace to end. What happened to those that do not is unknown.
+func (d *drive) await() {
+	grace := d.r.Grace
+	if grace == 0 {
+		grace = DefaultGrace
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for len(d.bodies) > 0 {
+		select {
+		case o := <-d.outcomes:
+			d.queue = append(d.queue, o)
+			if d.settle() != nil {
+				return
+			}
+		case <-timer.C:
+			for id := range d.bodies {
+				d.queue = append(d.queue, outcome{id: id, body: d.unknown(id, "the driver stopped before the tool ended")})
+			}
+			d.settle()
+			return
+		}
+	}
+}
+
+func (d *drive) cancelBodies() {
+	for _, cancel := range d.bodies {
+		cancel()
+	}
+}
+
+// load reads the session's history, once: a resume never reads it again. Calls that
+// history leaves open are answered with: the outcome is unknown [M3].
+func (d *drive) load() (journal.Body, error) {
+	items, err := d.session.Items(d.ctx, -1)
+	if err != nil {
+		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
+	}
+	b := &journal.Loaded{Items: items}
+	for _, it := range openCalls(items) {
+		out, err := answer(it, healedText)
+		if err != nil {
+			return nil, err
+		}
+		b.Healed = append(b.Healed, out)
+	}
+	return b, nil
+}
+
+const healedText = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."
+
+// answer makes the output of a call item.
+func answer(call Item, text string) (Item, error) {
+	switch call.Type() {
+	case item.TypeCustomToolCall:
+		cc, err := call.CustomToolCall()
+		return cc.Output(text), err
+	case item.TypeFunctionCall:
+		fc, err := call.FunctionCall()
+		return fc.Output(text), err
+	}
+	return Item{}, fmt.Errorf("pawl: a call of type %s has no output, and cannot be given one", call.Type())
+}
+
+// prepare makes the turn's request. What does not change between turns is made once.
+func (d *drive) prepare(e machine.Effect) (journal.Body, error) {
+	text := ""
+	if d.agent.Instructions != nil {
+		var err error
+		rc := d.runContext()
+		rc.Turn = e.ID.N
+		if text, err = d.agent.Instructions(d.ctx, &rc); err != nil {
+			return nil, err
+		}
+	}
+	d.build(text)
+	b := &journal.Prepared{N: e.ID.N, Upto: e.Upto}
+	man, turn := d.m.Manifest()
+	if man != nil && (man == d.request.manifest || reflect.DeepEqual(man, d.request.manifest)) {
+		b.Same = turn
+		d.request.manifest = man
+		return b, nil
+	}
+	b.Same, b.Manifest = e.ID.N, d.request.manifest
+	return b, nil
+}
+
+func (d *drive) runContext() RunContext {
+	return RunContext{Run: d.m.Run(), Agent: d.agent, Turn: d.m.Turn(), Value: d.opts.Context}
+}
+
+// build makes the static part of the request and the manifest that records it.
+func (d *drive) build(instructions string) {
+	q := &d.request
+	if q.static != nil && q.static.Instructions == instructions {
+		return
+	}
+	a := d.agent
+	q.static = &model.Static{Instructions: instructions, Output: a.Output.format(), Settings: a.Settings.Merge(d.opts.Settings)}
+	q.manifest = &journal.Manifest{Agent: a.key(), Instructions: instructions, Settings: settingsDigest(a.model(d.opts), q.static.Settings)}
+	for i := range a.Tools {
+		t := &a.Tools[i]
+		q.static.Tools = append(q.static.Tools, model.Tool{Name: t.name, Description: t.description, Parameters: t.schema.JSON(), Strict: t.schema.Strict()})
+		q.manifest.Tools = append(q.manifest.Tools, t.spec())
+	}
+	if a.Output.schema != nil {
+		q.manifest.Output = a.Output.schema.Digest()
+	}
+	switch {
+	case a.ToolUse.first:
+		q.manifest.ToolUse = machine.ToolUseFirst
+	case a.ToolUse.names != nil:
+		q.manifest.ToolUse, q.manifest.StopAt = machine.ToolUseNames, a.ToolUse.names
+	case a.ToolUse.decide != nil:
+		q.manifest.ToolUse = machine.ToolUseCustom
+	}
+}
+
+func settingsDigest(m model.Model, s *ModelSettings) string {
+	info := m.Info()
+	text := info.Provider + "\x00" + info.Name
+	if s != nil {
+		text += fmt.Sprintf("\x00%+v", *s)
+	}
+	d, _, _ := item.DigestArguments(text)
+	return d.String()[:22]
+}
+
+// judge asks the custom tool-use behaviour.
+func (d *drive) judge(e machine.Effect) (journal.Body, error) {
+	if d.agent.ToolUse.decide == nil {
+		return nil, &ConfigError{Field: "Agent.ToolUse", Problem: "the run was planned with a tool-use function the agent does not have any more"}
+	}
+	var results []ToolResult
+	for _, r := range d.m.Results() {
+		results = append(results, ToolResult{Tool: r.Name, CallID: r.CallID, Arguments: r.Arguments, Output: textOf(r.Output)})
+	}
+	rc := d.runContext()
+	v, err := d.agent.ToolUse.decide(d.ctx, &rc, results)
+	if err != nil {
+		return nil, err
+	}
+	return &journal.Judged{N: e.ID.N, Final: v.Final, Text: v.Output}, nil
+}

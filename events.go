@@ -1,0 +1,177 @@
+package pawl
+
+import (
+	"iter"
+
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
+)
+
+// Event is something a stream shows. Apart from the model's deltas, an event is
+// shown after the fact it tells of is recorded. Its types are those of this package;
+// expect new ones.
+type Event interface{ event() }
+
+// RunStarted is the first event of a stream.
+type RunStarted struct {
+	Run string
+	// Resumed says that the run had begun before.
+	Resumed bool
+}
+
+// AgentUpdated says which agent is the current one.
+type AgentUpdated struct{ Agent *Agent }
+
+// Delta is a piece of a response that is still being written. It is not recorded: if
+// the attempt fails, a Reset says so.
+type Delta struct {
+	Kind          DeltaKind
+	Text          string
+	Turn, Attempt int
+	// ItemID and OutputIndex say which item of the response it belongs to.
+	ItemID      string
+	OutputIndex int
+}
+
+// DeltaKind says what a delta is a piece of.
+type DeltaKind string
+
+// The kinds of deltas.
+const (
+	DeltaText      DeltaKind = "text"
+	DeltaRefusal   DeltaKind = "refusal"
+	DeltaReasoning DeltaKind = "reasoning"
+	DeltaArguments DeltaKind = "arguments"
+)
+
+// RawModelEvent is a model server's event as it came.
+type RawModelEvent struct {
+	Type          string
+	Data          []byte
+	Turn, Attempt int
+}
+
+// Reset says that the deltas of the turn so far are void: another attempt begins.
+type Reset struct{ Turn, Attempt int }
+
+// ItemCreated says that an item is part of the run.
+type ItemCreated struct {
+	// Name says what kind of item it is, in the field's words.
+	Name ItemName
+	Item Item
+	// Turn is the model turn it belongs to.
+	Turn int
+}
+
+// ItemName says what an ItemCreated event tells of.
+type ItemName string
+
+// The names of item events.
+const (
+	MessageCreated   ItemName = "message_output_created"
+	ToolCalled       ItemName = "tool_called"
+	ToolOutput       ItemName = "tool_output"
+	ReasoningCreated ItemName = "reasoning_item_created"
+	OtherCreated     ItemName = "item_created"
+)
+
+// ToolStarted says that a tool's body is about to run.
+type ToolStarted struct {
+	Tool, CallID, Key string
+	Attempt           int
+}
+
+// Paused is the last event of a stream whose run waits for decisions.
+type Paused struct {
+	State         *RunState
+	Interruptions []Interruption
+	Result        *Result
+}
+
+// Done is the last event of a stream whose run has a final output.
+type Done struct{ Result *Result }
+
+func (*RunStarted) event()    {}
+func (*AgentUpdated) event()  {}
+func (*Delta) event()         {}
+func (*RawModelEvent) event() {}
+func (*Reset) event()         {}
+func (*ItemCreated) event()   {}
+func (*ToolStarted) event()   {}
+func (*Paused) event()        {}
+func (*Done) event()          {}
+
+// Collect reads a stream to its end and returns the result.
+func Collect(events iter.Seq2[Event, error]) (*Result, error) {
+	var res *Result
+	for ev, err := range events {
+		if err != nil {
+			return nil, err
+		}
+		switch ev := ev.(type) {
+		case *Paused:
+			res = ev.Result
+		case *Done:
+			res = ev.Result
+		}
+	}
+	return res, nil
+}
+
+var deltaKinds = map[model.EventKind]DeltaKind{
+	model.EventTextDelta:      DeltaText,
+	model.EventRefusalDelta:   DeltaRefusal,
+	model.EventReasoningDelta: DeltaReasoning,
+	model.EventArgumentsDelta: DeltaArguments,
+}
+
+func itemName(it Item) ItemName {
+	switch t := it.Type(); {
+	case t == item.TypeMessage:
+		return MessageCreated
+	case t == item.TypeReasoning:
+		return ReasoningCreated
+	case item.IsCall(t):
+		return ToolCalled
+	}
+	return OtherCreated
+}
+
+// show tells the stream's reader of facts that are recorded now.
+func (d *drive) show(facts []journal.Fact) {
+	if d.emit == nil {
+		return
+	}
+	for _, f := range facts {
+		switch b := f.Body.(type) {
+		case *journal.Responded:
+			for _, it := range b.Items {
+				d.send(&ItemCreated{Name: itemName(it), Item: it, Turn: b.ID.N})
+			}
+		case *journal.Planned:
+			for i := range b.Calls {
+				if out := b.Calls[i].Output; !out.IsZero() && b.Calls[i].Gate == journal.Allow {
+					d.send(&ItemCreated{Name: ToolOutput, Item: out, Turn: d.m.Turn()})
+				}
+			}
+		case *journal.Intended:
+			d.showIntended(b)
+		case *journal.Settled:
+			if !b.Output.IsZero() && !b.Late && d.m.OutputOf(b.ID) == b.Output {
+				d.send(&ItemCreated{Name: ToolOutput, Item: b.Output, Turn: d.m.Turn()})
+			}
+		}
+	}
+}
+
+func (d *drive) showIntended(b *journal.Intended) {
+	switch b.ID.Kind {
+	case journal.EffectModel:
+		d.send(&Reset{Turn: b.ID.N, Attempt: b.ID.A})
+	case journal.EffectTool:
+		if info, ok := d.m.Call(b.ID); ok {
+			d.send(&ToolStarted{Tool: info.Spec.Name, CallID: info.CallID, Key: d.m.KeyOf(b.ID), Attempt: b.ID.A})
+		}
+	}
+}

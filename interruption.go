@@ -1,0 +1,146 @@
+package pawl
+
+import (
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// InterruptionKind says why a run waits for somebody.
+type InterruptionKind string
+
+// The kinds of interruptions.
+const (
+	// ApprovalNeeded: a rule asks whether the call may run. Approve or Reject.
+	ApprovalNeeded InterruptionKind = "approval"
+	// InDoubt: the call may have taken effect, and its class forbids a silent
+	// repeat. Settle, Retry or GiveUp.
+	InDoubt InterruptionKind = "in-doubt"
+)
+
+// Interruption is a call that waits for a decision.
+type Interruption struct {
+	// ID names the interruption within its run. It is never reused: a call that
+	// has to be decided again gets another.
+	ID   string
+	Kind InterruptionKind
+	Run  string
+	// Agent is the key of the agent whose call it is.
+	Agent string
+	Tool  string
+	// CallID is the model's id of the call; models reuse it.
+	CallID string
+	// Arguments are what the call would run with, as the model wrote them.
+	Arguments string
+	// Unreadable says that the arguments are no JSON object that fits the tool.
+	// Approving the call as it is gives the model an error; edited arguments
+	// make it run.
+	Unreadable bool
+	// Key is the call's idempotency key: ask the far side with it what became of
+	// a call in doubt.
+	Key string
+	// NotBefore is when a call in doubt may be decided: until then it may still
+	// be running. The zero time means now.
+	NotBefore time.Time
+
+	digest item.Digest
+}
+
+func interruptionsOf(m *machine.Machine) []Interruption {
+	open := m.Interruptions()
+	list := make([]Interruption, 0, len(open))
+	for _, in := range open {
+		v := Interruption{ID: machine.InterruptionID(in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: m.Started().Agent,
+			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, digest: in.Digest}
+		if in.Kind == machine.InDoubt {
+			v.Kind = InDoubt
+		}
+		if in.NotBefore > 0 {
+			v.NotBefore = time.UnixMilli(in.NotBefore)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// Verdict is what is decided about an interruption.
+type Verdict = journal.Verdict
+
+// Decision settles an interruption. It is bound to the interruption and to the
+// arguments the decider saw, and consumed once.
+type Decision struct {
+	// Interruption is the interruption's id.
+	Interruption string
+	Verdict      Verdict
+	// By is who decided, Why the reason; both are kept in the ledger.
+	By, Why string
+	// Always extends an approval or a rejection to the open and later calls of
+	// the same tool in this run. A decision of a call wins over it, and a rule
+	// that denies always wins.
+	Always bool
+	// Arguments, for an approval, replace the model's arguments: a JSON object
+	// that fits the tool. The model is told.
+	Arguments string
+	// Message, for a rejection, is what the model reads.
+	Message string
+	// Output, for Settle, is the output of the call.
+	Output string
+
+	digest item.Digest
+}
+
+// Approve lets a call run.
+func Approve(interruption, by string) Decision {
+	return Decision{Interruption: interruption, Verdict: journal.Approve, By: by}
+}
+
+// Reject answers a call with a message instead of running it; an empty message means
+// the standard text.
+func Reject(interruption, by, message string) Decision {
+	return Decision{Interruption: interruption, Verdict: journal.Reject, By: by, Message: message}
+}
+
+// Edit lets a call run with other arguments.
+func Edit(interruption, by, arguments string) Decision {
+	return Decision{Interruption: interruption, Verdict: journal.Approve, By: by, Arguments: arguments}
+}
+
+// Settle gives a call in doubt the output it is known to have had.
+func Settle(interruption, by, output string) Decision {
+	return Decision{Interruption: interruption, Verdict: journal.Settle, By: by, Output: output}
+}
+
+// Retry runs a call in doubt again, with the same arguments and key.
+func Retry(interruption, by string) Decision {
+	return Decision{Interruption: interruption, Verdict: journal.Retry, By: by}
+}
+
+// GiveUp answers a call in doubt with: the outcome is unknown.
+func GiveUp(interruption, by string) Decision {
+	return Decision{Interruption: interruption, Verdict: journal.GiveUp, By: by}
+}
+
+// fact turns the decision into the fact it becomes. The machine knows the call, so a
+// decision made from a bare id is bound to the arguments recorded for it.
+func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) {
+	call, stage, err := machine.ParseInterruptionID(d.Interruption)
+	if err != nil {
+		return journal.Fact{}, err
+	}
+	b := &journal.Decided{Call: call, Stage: stage, Digest: d.digest, Verdict: d.Verdict, Sticky: d.Always,
+		Arguments: d.Arguments, Text: d.Message + d.Output, By: d.By, Why: d.Why, At: now.UnixMilli()}
+	if b.Digest.IsZero() {
+		info, _ := m.Call(call)
+		b.Digest = info.Digest
+	}
+	if d.Arguments != "" {
+		canonical, err := item.Canonical(d.Arguments)
+		if err != nil {
+			return journal.Fact{}, err
+		}
+		b.Arguments = string(canonical)
+	}
+	return journal.Fact{Time: now.UnixMilli(), Body: b}, nil
+}

@@ -1,0 +1,116 @@
+package pawl
+
+import (
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/model"
+	"github.com/pawl-agents/pawl/session"
+)
+
+// Item is a conversation item.
+type Item = item.Item
+
+// Input is what a run starts with.
+type Input []Item
+
+// UserText is the input of one user message.
+func UserText(s string) Input { return Input{item.UserText(s)} }
+
+// DefaultMaxTurns bounds a run that names no bound of its own.
+const DefaultMaxTurns = 10
+
+// RunOptions are the options of a run; nil means all defaults. On a resume the run's
+// id, input and conversation are what they were: ID and the conversation fields must be
+// empty, and Session, if set, must be the session the run was started with.
+type RunOptions struct {
+	// ID is the run's id; empty means a generated one. A run that exists with
+	// the same input and agent is attached to.
+	ID string
+	// Session is the conversation to read and append to.
+	Session session.Session
+	// ConversationID, PreviousResponseID and AutoPreviousResponseID let the
+	// server hold the conversation: a conversation object, a chain that begins at a
+	// response, or a chain that begins with this run. They exclude each other
+	// and Session.
+	ConversationID         string
+	PreviousResponseID     string
+	AutoPreviousResponseID bool
+	// MaxTurns bounds the model turns of the whole run, resumes included: 0
+	// means DefaultMaxTurns (on a resume: unchanged), negative means no bound.
+	MaxTurns int
+	// MaxParallelTools bounds the tools in flight; 0 means no bound.
+	MaxParallelTools int
+	// Context is handed to user code as RunContext.Value. It is never stored:
+	// give it again on a resume.
+	Context any
+	// Model and Settings override the agent's.
+	Model    model.Model
+	Settings *ModelSettings
+	// ToolNotFound says what follows a call of a tool the agent does not have.
+	ToolNotFound ToolNotFound
+	// ToolErrors makes the texts for calls that are not run; nil or an empty
+	// answer means the standard texts.
+	ToolErrors func(ToolError) string
+}
+
+// ToolNotFound says what follows a call of a tool the agent does not have.
+type ToolNotFound int
+
+// What follows a call of an unknown tool.
+const (
+	// FailRun fails the run with a *ToolNotFoundError, before any call of the
+	// response is started.
+	FailRun ToolNotFound = iota
+	// TellModel answers the call with an error output, and the run goes on.
+	TellModel
+)
+
+// ToolError describes a call that is not run, for RunOptions.ToolErrors.
+type ToolError struct {
+	Kind   ToolErrorKind
+	Tool   string
+	CallID string
+	// Default is the standard text.
+	Default string
+}
+
+// ToolErrorKind says why a call is not run.
+type ToolErrorKind string
+
+// Why a call is not run.
+const (
+	ToolErrorNotFound  ToolErrorKind = "tool_not_found"
+	ToolErrorRejected  ToolErrorKind = "approval_rejected"
+	ToolErrorArguments ToolErrorKind = "invalid_arguments"
+)
+
+func (o *RunOptions) orDefault() *RunOptions {
+	if o == nil {
+		return &RunOptions{}
+	}
+	return o
+}
+
+// check reports options that exclude each other.
+func (o *RunOptions) check(m model.Model, resume bool) error {
+	managed := 0
+	for _, set := range []bool{o.ConversationID != "", o.PreviousResponseID != "" || o.AutoPreviousResponseID, o.Session != nil} {
+		if set {
+			managed++
+		}
+	}
+	switch {
+	case managed > 1:
+		return &ConfigError{Field: "RunOptions", Problem: "a session, a conversation id and a previous response id exclude each other"}
+	case o.server() && !m.Info().ServerState:
+		return &ConfigError{Field: "RunOptions", Problem: "the model's server keeps no conversation"}
+	case resume && (o.server() || o.ID != ""):
+		return &ConfigError{Field: "RunOptions", Problem: "a resumed run keeps its id and its conversation"}
+	case o.MaxParallelTools < 0:
+		return &ConfigError{Field: "RunOptions.MaxParallelTools", Problem: "is negative"}
+	}
+	return nil
+}
+
+func (o *RunOptions) server() bool {
+	return o.ConversationID != "" || o.PreviousResponseID != "" || o.AutoPreviousResponseID
+}

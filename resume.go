@@ -1,0 +1,264 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
+	"github.com/pawl-agents/pawl/session"
+)
+
+func (a *Agent) model(opts *RunOptions) model.Model {
+	if opts.Model != nil {
+		return opts.Model
+	}
+	return a.Model
+}
+
+// resume opens a run that has begun.
+func (r *Runner) resume(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) (*drive, error) {
+	var given *RunState
+	var run string
+	switch from := from.(type) {
+	case RunID:
+		run = string(from)
+	case *RunState:
+		if from == nil {
+			return nil, &ConfigError{Field: "Resume", Problem: "the state is nil"}
+		}
+		given, run = from, from.Run()
+	default:
+		return nil, &ConfigError{Field: "Resume", Problem: "nothing to resume from"}
+	}
+	stored, isNew, err := r.stored(ctx, run, given)
+	if err != nil {
+		return nil, &RunError{Run: run, State: given, Err: err}
+	}
+	if agent, err = r.agentFor(agent, stored.AgentKey()); err != nil {
+		return nil, stored.refused(err)
+	}
+	m := agent.model(opts)
+	if err := errors.Join(agent.check(m)); err != nil {
+		return nil, stored.refused(err)
+	}
+	if err := opts.check(m, true); err != nil {
+		return nil, stored.refused(err)
+	}
+	d := r.newDrive(agent, opts)
+	d.resumed = true
+	if d.session, err = r.bind(stored.fold().Session(), opts.Session, isNew && given.forked()); err != nil {
+		return nil, stored.refused(err)
+	}
+	if given != nil {
+		d.staged = given.staged
+	}
+	return d, d.reopen(ctx, stored, given, isNew)
+}
+
+// stored returns what the store knows of a run. A run it does not have is new to it:
+// a document in a Runner without a store, or a fork.
+func (r *Runner) stored(ctx context.Context, run string, given *RunState) (s *RunState, isNew bool, err error) {
+	records, err := r.store().Read(ctx, run, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(records) == 0 {
+		if given == nil || r.Store != nil && !given.forked() {
+			return nil, false, ErrUnknownRun
+		}
+		return given, true, nil
+	}
+	if given != nil {
+		n := len(given.records)
+		if n > len(records) || records[n-1].Hash != given.records[n-1].Hash {
+			return nil, false, ErrConflict
+		}
+	}
+	m, err := replay(records)
+	if err != nil {
+		return nil, false, err
+	}
+	s = newState(records, nil)
+	s.machine = m
+	return s, false, nil
+}
+
+// forked says that the state is a fork nobody has driven yet.
+func (s *RunState) forked() bool {
+	return s != nil && s.records[len(s.records)-1].Kind == journal.KindForked
+}
+
+// reopen submits the staged decisions, claims the run and folds what the store has.
+func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool) error {
+	run := stored.Run()
+	if !isNew {
+		if err := stored.submit(ctx, d.store, d.staged); err != nil {
+			return behind(err, stored, given)
+		}
+		if stored.fold().Finished() != nil {
+			d.records, d.m = stored.records, stored.fold()
+			return nil
+		}
+	}
+	if err := d.claim(ctx, run); err != nil {
+		return &RunError{Run: run, State: stored, Err: err}
+	}
+	if isNew {
+		if err := d.adopt(ctx, given); err != nil {
+			d.release()
+			return err
+		}
+	}
+	return d.goOn(given)
+}
+
+// behind explains a refused decision by the state being old, if it is.
+func behind(err error, stored, given *RunState) error {
+	if given == nil || len(given.records) == len(stored.records) || errors.Is(err, ErrDecided) || errors.Is(err, ErrCallInFlight) {
+		return err
+	}
+	return stored.refused(fmt.Errorf("%w: %w", ErrConflict, err))
+}
+
+// adopt brings a run into a store that does not have it.
+func (d *drive) adopt(ctx context.Context, given *RunState) error {
+	if err := d.store.Append(ctx, given.Run(), d.epoch, 0, given.records); err != nil {
+		return given.refused(err)
+	}
+	m, err := replay(given.records)
+	if err != nil {
+		return given.refused(err)
+	}
+	d.records, d.m = given.records, m
+	return given.submit(ctx, d.store, given.staged)
+}
+
+// attach goes on with a run that Run found in the store.
+func (d *drive) attach(opts *RunOptions) error {
+	sess, err := d.r.bind(d.m.Session(), opts.Session, false)
+	if err != nil {
+		d.release()
+		return d.fail("", err)
+	}
+	d.session = sess
+	if d.m.Finished() != nil {
+		d.release()
+		return nil
+	}
+	return d.goOn(nil)
+}
+
+// goOn steps what begins a resume: the claim, what a failed store did not take, and
+// that a failure is to be tried again.
+func (d *drive) goOn(given *RunState) error {
+	d.stepFact(d.claimed)
+	if ref := d.m.Session(); d.session != nil && ref == nil {
+		d.stepFact(&journal.Forked{Run: d.m.Run(), Session: d.r.sessionRef(d.session)})
+	}
+	if given != nil {
+		d.recall(given.unsaved)
+	}
+	if d.m.Failure() != nil || d.opts.MaxTurns != 0 {
+		d.stepFact(&journal.Resumed{MaxTurns: d.opts.MaxTurns})
+	}
+	return nil
+}
+
+// recall steps outcomes this process knows and the store did not take. The ledger
+// says that they are open, so they are what it waits for.
+func (d *drive) recall(unsaved []journal.Record) {
+	for _, rec := range unsaved {
+		f, err := journal.Decode(rec)
+		if err != nil {
+			continue
+		}
+		switch b := f.Body.(type) {
+		case *journal.Settled:
+			if b.Outcome == journal.NotExecuted || !d.m.OutputOf(b.ID).IsZero() {
+				continue
+			}
+		case *journal.Responded:
+		case *journal.Confirmed:
+			if ref := d.m.Session(); ref == nil || ref.Own {
+				continue
+			}
+		default:
+			continue
+		}
+		if d.m.Check(f) == nil {
+			d.m.Step(f)
+		}
+	}
+}
+
+// bind finds the session of a run and checks that it is the recorded one. A fork may
+// be given one.
+func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool) (session.Session, error) {
+	if ref == nil {
+		if given != nil && !fork {
+			return nil, fmt.Errorf("%w: the run has none, and %q was given", ErrSessionMismatch, given.ID())
+		}
+		return given, nil
+	}
+	if given == nil && r.Sessions != nil {
+		given = r.Sessions(ref.ID)
+	}
+	if given == nil {
+		return nil, fmt.Errorf("%w: it is %q in %s", ErrSessionMissing, ref.ID, ref.Backend)
+	}
+	have := r.sessionRef(given)
+	if have.ID != ref.ID || have.Backend != ref.Backend || have.Own != ref.Own {
+		return nil, fmt.Errorf("%w: it is %q in %s, and %q in %s was given", ErrSessionMismatch, ref.ID, ref.Backend, have.ID, have.Backend)
+	}
+	return given, nil
+}
+
+// ownSession is a session that may live in the run store's own database.
+type ownSession interface {
+	// Store is the driver whose transactions Companion joins.
+	Store() journal.Driver
+	Companion(batchID string, items []item.Item) journal.Companion
+}
+
+func (r *Runner) sessionRef(s session.Session) *journal.SessionRef {
+	if s == nil {
+		return nil
+	}
+	ref := &journal.SessionRef{ID: s.ID(), Backend: fmt.Sprintf("%T", s)}
+	if b, ok := s.(session.Backend); ok {
+		ref.Backend = b.Backend()
+	}
+	if own, ok := s.(ownSession); ok && own.Store() == r.store() {
+		ref.Own = true
+	}
+	_, ref.Batches = s.(session.BatchAppender)
+	return ref
+}
+
+// changed says that the tool of a call that may run is gone or is another one.
+func (d *drive) changed(id journal.EffectID) error {
+	info, ok := d.m.Call(id)
+	if !ok {
+		return nil
+	}
+	t := d.tool(info.Spec.Name)
+	if t == nil {
+		return fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
+	}
+	if t.identity() != info.Spec.Identity {
+		return fmt.Errorf("%w: %q takes other arguments now", ErrToolChanged, info.Spec.Name)
+	}
+	return nil
+}
+
+func (d *drive) tool(name string) *Tool {
+	i := slices.IndexFunc(d.agent.Tools, func(t Tool) bool { return t.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &d.agent.Tools[i]
+}

@@ -1,0 +1,363 @@
+package pawl
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/session"
+)
+
+// Defaults of a Runner.
+const (
+	DefaultLease = 30 * time.Second
+	DefaultGrace = 5 * time.Second
+)
+
+// Runner drives runs. The zero value keeps them in memory for as long as it lives.
+// It is safe for concurrent use and must not be copied once used.
+type Runner struct {
+	// Store keeps the ledgers; nil means memory.
+	Store journal.Driver
+	// Agents are found by key when a run is resumed without one.
+	Agents []*Agent
+	// Sessions finds the session of a stored run when a resume names none. It
+	// returns nil for an unknown id.
+	Sessions func(id string) session.Session
+	// Lease is how long a claim lives without being renewed; a driver renews it
+	// at a third. 0 means DefaultLease.
+	Lease time.Duration
+	// Grace is how long tools may take to end once the driver stops. 0 means
+	// DefaultGrace.
+	Grace time.Duration
+
+	once   sync.Once
+	memory *journal.Memory
+	active sync.Map // run id -> *drive
+}
+
+func (r *Runner) store() journal.Driver {
+	if r.Store != nil {
+		return r.Store
+	}
+	r.once.Do(func() { r.memory = journal.NewMemory() })
+	return r.memory
+}
+
+// Run starts a run and drives it until it has a final output, waits for decisions, or
+// fails. Errors are *RunError, which carries the state to resume from, or
+// *ConfigError for a mistake found before anything happened. Cancelling ctx stops the
+// driving, not the run: it stays resumable.
+func (r *Runner) Run(ctx context.Context, agent *Agent, input Input, opts *RunOptions) (*Result, error) {
+	return r.drive(ctx, nil, func(ctx context.Context) (*drive, error) { return r.begin(ctx, agent, input, opts.orDefault()) })
+}
+
+// Stream is Run, shown as it happens. Everything runs on the caller's goroutine
+// except tools; leaving the loop stops the driving and leaves the run resumable. An
+// error is the last thing the stream yields.
+func (r *Runner) Stream(ctx context.Context, agent *Agent, input Input, opts *RunOptions) iter.Seq2[Event, error] {
+	return r.stream(ctx, func(ctx context.Context) (*drive, error) { return r.begin(ctx, agent, input, opts.orDefault()) })
+}
+
+// Resumable is what a run can be resumed from: a *RunState, or a RunID.
+type Resumable interface{ resumable() }
+
+// RunID resumes the stored run of that id.
+type RunID string
+
+func (RunID) resumable()     {}
+func (*RunState) resumable() {}
+
+// Resume drives a run on from where it is. Decisions staged on a state are submitted
+// first, also if somebody else drives the run. With a nil agent it is found among
+// Runner.Agents. Resuming a run that ended returns its result.
+func (r *Runner) Resume(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) (*Result, error) {
+	return r.drive(ctx, nil, func(ctx context.Context) (*drive, error) { return r.resume(ctx, agent, from, opts.orDefault()) })
+}
+
+// ResumeStream is Resume, shown as it happens, as Stream shows Run.
+func (r *Runner) ResumeStream(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) iter.Seq2[Event, error] {
+	return r.stream(ctx, func(ctx context.Context) (*drive, error) { return r.resume(ctx, agent, from, opts.orDefault()) })
+}
+
+func (r *Runner) stream(ctx context.Context, open func(context.Context) (*drive, error)) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		gone := false
+		emit := func(ev Event) bool {
+			gone = gone || !yield(ev, nil)
+			return !gone
+		}
+		res, err := r.drive(ctx, emit, open)
+		switch {
+		case gone:
+		case err != nil:
+			yield(nil, err)
+		case res.Waiting():
+			yield(&Paused{State: res.State(), Interruptions: res.Interruptions, Result: res}, nil)
+		default:
+			yield(&Done{Result: res}, nil)
+		}
+	}
+}
+
+// drive is the one path of run, stream and resume.
+func (r *Runner) drive(ctx context.Context, emit func(Event) bool, open func(context.Context) (*drive, error)) (*Result, error) {
+	d, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.emit = emit
+	return d.run(ctx)
+}
+
+// begin opens a new run, or attaches to the one that has the id.
+func (r *Runner) begin(ctx context.Context, agent *Agent, input Input, opts *RunOptions) (*drive, error) {
+	started, err := r.started(agent, input, opts)
+	if err != nil {
+		return nil, err
+	}
+	d := r.newDrive(agent, opts)
+	d.session = opts.Session
+	if err := d.claim(ctx, started.Run); err != nil {
+		return nil, &RunError{Run: started.Run, Err: err}
+	}
+	if len(d.records) == 0 {
+		d.step(started)
+		d.step(d.claimed)
+		return d, nil
+	}
+	d.resumed = true
+	if have := d.m.Started(); have.Digest != started.Digest || have.Agent != started.Agent {
+		d.release()
+		return nil, &RunError{Run: started.Run, State: d.state(), Err: ErrRunExists}
+	}
+	return d, d.attach(opts)
+}
+
+// started is the first fact of a run. What is wrong with the agent, the options or
+// the input is an error here, before anything happened.
+func (r *Runner) started(agent *Agent, input Input, opts *RunOptions) (*journal.Started, error) {
+	if agent == nil {
+		return nil, agent.check(nil)
+	}
+	m := agent.model(opts)
+	if err := agent.check(m); err != nil {
+		return nil, err
+	}
+	if err := opts.check(m, false); err != nil {
+		return nil, err
+	}
+	if err := checkInput(input); err != nil {
+		return nil, err
+	}
+	s := &journal.Started{Run: opts.ID, Agent: agent.key(), Digest: inputDigest(agent.key(), input), Input: input,
+		Session: r.sessionRef(opts.Session), Conversation: opts.ConversationID, Previous: opts.PreviousResponseID,
+		Auto: opts.AutoPreviousResponseID, MaxTurns: opts.MaxTurns, Parallel: opts.MaxParallelTools,
+		UniqueCallIDs: m.Info().UniqueCallIDs, Machine: machine.Version}
+	if s.Run == "" {
+		s.Run = newRunID()
+	}
+	if s.MaxTurns == 0 {
+		s.MaxTurns = DefaultMaxTurns
+	}
+	s.MaxTurns = max(s.MaxTurns, 0)
+	return s, nil
+}
+
+// checkInput refuses what no model server would take: an item that is none, and a
+// call without its output. An approval cannot be inferred from a place in a list.
+func checkInput(input Input) error {
+	open := openCalls(input)
+	for i, it := range input {
+		if it.IsZero() {
+			return &ConfigError{Field: "input", Problem: fmt.Sprintf("item %d is empty", i)}
+		}
+	}
+	if len(open) > 0 {
+		return &ConfigError{Field: "input", Problem: fmt.Sprintf("call %q has no output; a run does not execute calls it did not make", open[0].Head().CallID)}
+	}
+	return nil
+}
+
+// openCalls returns the calls without an output behind them.
+func openCalls(items []Item) []Item {
+	type pair struct {
+		t  item.Type
+		id string
+	}
+	open := make(map[pair]int)
+	var calls []Item
+	for _, it := range items {
+		h := it.Head()
+		if it.NeedsOutput() {
+			open[pair{item.OutputType(h.Type), h.CallID}] = len(calls)
+			calls = append(calls, it)
+			continue
+		}
+		if i, ok := open[pair{h.Type, h.CallID}]; ok && h.CallID != "" {
+			delete(open, pair{h.Type, h.CallID})
+			calls[i] = Item{}
+		}
+	}
+	var list []Item
+	for _, it := range calls {
+		if !it.IsZero() {
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+func inputDigest(agent string, input Input) item.Digest {
+	h := sha256.New()
+	h.Write([]byte(agent))
+	for _, it := range input {
+		h.Write([]byte{0})
+		h.Write([]byte(it.Raw()))
+	}
+	return item.Digest(h.Sum(nil))
+}
+
+// newRunID returns a UUIDv7 (RFC 9562, section 5.7).
+func newRunID() string {
+	var u [16]byte
+	rand.Read(u[:])
+	ms := uint64(time.Now().UnixMilli())
+	for i := range 6 {
+		u[i] = byte(ms >> (40 - 8*i))
+	}
+	u[6] = u[6]&0x0f | 0x70
+	u[8] = u[8]&0x3f | 0x80
+	s := hex.EncodeToString(u[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// State returns the state of a run: of a stored one, or of one this Runner has in
+// memory, also after a reader left its stream. ErrUnknownRun if there is none.
+func (r *Runner) State(ctx context.Context, run string) (*RunState, error) {
+	records, err := r.store().Read(ctx, run, 0)
+	if err == nil && len(records) == 0 {
+		err = ErrUnknownRun
+	}
+	if err != nil {
+		return nil, &RunError{Run: run, Err: err}
+	}
+	m, err := replay(records)
+	if err != nil {
+		return nil, &RunError{Run: run, Err: err}
+	}
+	s := newState(records, nil)
+	s.machine = m
+	return s, nil
+}
+
+// Decide submits decisions to a run, whoever drives it or nobody. They are durable
+// when it returns, and take effect when the run is driven. The same decision again
+// changes nothing; another one is ErrDecided. ErrNotOpen, ErrDecision and ErrCallInFlight say
+// why a decision is refused; none is submitted then.
+func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) error {
+	s, err := r.State(ctx, run)
+	if err != nil {
+		return err
+	}
+	return s.submit(ctx, r.store(), decisions)
+}
+
+// submit checks decisions against the state and posts them.
+func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions []Decision) error {
+	m := s.fold()
+	var entries []journal.Entry
+	for _, d := range decisions {
+		f, err := d.fact(m, time.Now())
+		if err != nil {
+			return s.refused(fmt.Errorf("%w: %w", ErrDecision, err))
+		}
+		switch err := m.Check(f); {
+		case errors.Is(err, machine.ErrSame):
+		case err != nil:
+			return s.refused(refusal(err))
+		default:
+			entries = append(entries, journal.Entry{Key: d.Interruption, Body: journal.Encode(f, newSalt())})
+		}
+	}
+	for _, e := range entries {
+		if err := post(ctx, store, m.Run(), e); err != nil {
+			return s.refused(err)
+		}
+	}
+	return nil
+}
+
+// post puts a decision in the inbox. Two drivers may submit the same decision at
+// different times, so what stands there already is compared by what it decides.
+func post(ctx context.Context, store journal.Driver, run string, e journal.Entry) error {
+	err := store.Post(ctx, run, e)
+	var other *journal.EntryError
+	if !errors.As(err, &other) {
+		return err
+	}
+	first, err1 := journal.Decode(other.First.Body)
+	mine, err2 := journal.Decode(e.Body)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	a, isA := first.Body.(*journal.Decided)
+	b, isB := mine.Body.(*journal.Decided)
+	if isA && isB && machine.SameDecision(a, b) {
+		return nil
+	}
+	if isA {
+		return fmt.Errorf("%w: %s is decided: %s by %q", ErrDecided, e.Key, a.Verdict, a.By)
+	}
+	return nil
+}
+
+// cancelKey is the inbox key of a cancellation.
+const cancelKey = "cancel"
+
+// Cancel ends a run: what is in flight is cancelled, open calls are settled as not
+// executed or unknown, what is owed to the session is appended. It is durable when
+// Cancel returns, and is carried out by whoever drives the run; if nobody does, resume it.
+// Cancelling a run that has ended changes nothing.
+func (r *Runner) Cancel(ctx context.Context, run, by, why string) error {
+	s, err := r.State(ctx, run)
+	if err != nil {
+		return err
+	}
+	if m := s.fold(); m.Finished() != nil || m.Cancelled() {
+		return nil
+	}
+	f := journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Cancelled{By: by, Why: why}}
+	if err := post(ctx, r.store(), run, journal.Entry{Key: cancelKey, Body: journal.Encode(f, newSalt())}); err != nil {
+		return s.refused(err)
+	}
+	if d, ok := r.active.Load(run); ok {
+		d.(*drive).wakeUp()
+	}
+	return nil
+}
+
+// agentFor finds the agent of a run.
+func (r *Runner) agentFor(agent *Agent, key string) (*Agent, error) {
+	if agent != nil {
+		if agent.key() != key {
+			return nil, fmt.Errorf("%w: it is %q, not %q", ErrWrongAgent, key, agent.key())
+		}
+		return agent, nil
+	}
+	for _, a := range r.Agents {
+		if a.key() == key {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %q", ErrUnknownAgent, key)
+}

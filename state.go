@@ -1,0 +1,177 @@
+package pawl
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// RunState is a run as it was at one moment: its ledger, and decisions staged on
+// this copy. Two states of one run do not share decisions. It is not safe for
+// concurrent use.
+//
+// Resuming from a state whose run is in the Runner's store takes from it the run's
+// id, its position and the staged decisions; the store says the rest.
+type RunState struct {
+	records []journal.Record // the ledger; shared, never changed
+	unsaved []journal.Record // facts the store did not take
+	staged  []Decision
+	machine *machine.Machine // the fold of records, for questions
+}
+
+// replay folds records into a machine.
+func replay(records []journal.Record) (*machine.Machine, error) {
+	m := machine.New()
+	for i := range records {
+		f, err := journal.Decode(records[i])
+		if err != nil {
+			return nil, err
+		}
+		if err := m.Replay(f); err != nil {
+			return nil, err
+		}
+	}
+	if m.Started() == nil {
+		return nil, fmt.Errorf("%w: it has no facts", ErrState)
+	}
+	return m, nil
+}
+
+// newState returns the state of a ledger that is known to be sound.
+func newState(records, unsaved []journal.Record) *RunState {
+	return &RunState{records: records[:len(records):len(records)], unsaved: unsaved}
+}
+
+// fold returns the machine of the state. The records passed replay when the state
+// was made, so it cannot fail.
+func (s *RunState) fold() *machine.Machine {
+	if s.machine == nil {
+		m, err := replay(s.records)
+		if err != nil {
+			m = machine.New()
+		}
+		s.machine = m
+	}
+	return s.machine
+}
+
+// Run returns the run's id.
+func (s *RunState) Run() string { return s.fold().Run() }
+
+// AgentKey returns the key of the run's agent.
+func (s *RunState) AgentKey() string { return s.fold().Started().Agent }
+
+// SessionID returns the id of the run's session, empty without one.
+func (s *RunState) SessionID() string {
+	if ref := s.fold().Session(); ref != nil {
+		return ref.ID
+	}
+	return ""
+}
+
+// Facts returns the number of facts in the ledger.
+func (s *RunState) Facts() int { return len(s.records) }
+
+// Status says where the run stands. A run that somebody drives, or whose driver
+// is gone, is StatusRunning.
+func (s *RunState) Status() Status { return statusOf(s.fold()) }
+
+// Interruptions returns what waits for a decision, in the order of the model's
+// calls, without what is decided on this state.
+func (s *RunState) Interruptions() []Interruption {
+	staged := make(map[string]bool, len(s.staged))
+	for _, d := range s.staged {
+		staged[d.Interruption] = true
+	}
+	var list []Interruption
+	for _, in := range interruptionsOf(s.fold()) {
+		if !staged[in.ID] {
+			list = append(list, in)
+		}
+	}
+	return list
+}
+
+// Staged returns the decisions that resuming from this state will submit.
+func (s *RunState) Staged() []Decision { return append([]Decision(nil), s.staged...) }
+
+// Result returns what the run has come to so far.
+func (s *RunState) Result() *Result { return newResult(s.fold(), s) }
+
+// Approve stages an approval. It is invisible to other copies of the state until
+// Resume or Decide submits it.
+func (s *RunState) Approve(in Interruption, by string) error {
+	d := Approve(in.ID, by)
+	d.digest = in.digest
+	return s.Decide(d)
+}
+
+// Reject stages a rejection; an empty message means the standard text.
+func (s *RunState) Reject(in Interruption, by, message string) error {
+	d := Reject(in.ID, by, message)
+	d.digest = in.digest
+	return s.Decide(d)
+}
+
+// Decide stages any decision. It returns ErrNotOpen, ErrDecided or ErrDecision, wrapped,
+// for a decision the run would refuse; the same decision again changes nothing.
+func (s *RunState) Decide(d Decision) error {
+	m := s.fold()
+	f, err := d.fact(m, time.Now())
+	if err != nil {
+		return s.refused(fmt.Errorf("%w: %w", ErrDecision, err))
+	}
+	switch err := m.Check(f); {
+	case err == machine.ErrSame:
+		return nil
+	case err != nil:
+		return s.refused(refusal(err))
+	}
+	for _, have := range s.staged {
+		if have.Interruption != d.Interruption {
+			continue
+		}
+		have.digest = d.digest
+		if have == d {
+			return nil
+		}
+		return s.refused(fmt.Errorf("%w: %s is staged as %s by %q", ErrDecided, d.Interruption, have.Verdict, have.By))
+	}
+	s.staged = append(s.staged[:len(s.staged):len(s.staged)], d)
+	return nil
+}
+
+func (s *RunState) refused(err error) error { return &RunError{Run: s.Run(), State: s, Err: err} }
+
+// Fork returns a copy of the run as a run of its own, with the given id: its calls
+// have keys of their own, so an effect of both runs happens twice. It has no session
+// unless one is given when it is resumed. Staged decisions are copied. ErrFork if a call may
+// be running or is in doubt, or if the server holds the conversation object, which
+// two runs cannot share.
+func (s *RunState) Fork(id string) (*RunState, error) {
+	m := s.fold()
+	switch {
+	case id == "" || id == m.Run():
+		return nil, s.refused(fmt.Errorf("%w: a fork needs an id of its own", ErrFork))
+	case m.Started().Conversation != "":
+		return nil, s.refused(fmt.Errorf("%w: two runs cannot share conversation %s", ErrFork, m.Started().Conversation))
+	case len(s.unsaved) > 0 || m.Exposed():
+		return nil, s.refused(fmt.Errorf("%w: a call may have taken effect", ErrFork))
+	}
+	rec := journal.Encode(journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Forked{Run: id}}, newSalt())
+	f := newState(append(s.records[:len(s.records):len(s.records)], rec), nil)
+	f.staged = append([]Decision(nil), s.staged...)
+	return f, nil
+}
+
+// items collects the items of a range of the history.
+func itemsOf(m *machine.Machine, from, upto int) []Item {
+	list := make([]item.Item, 0, upto-from)
+	for it := range m.Items(from, upto) {
+		list = append(list, it)
+	}
+	return list
+}

@@ -1,0 +1,260 @@
+package pawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/schema"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// Effect is a tool's effect class: what is promised when nobody knows whether a
+// call took effect.
+type Effect = journal.Class
+
+// The effect classes.
+const (
+	// AtMostOnce, the default: a call in doubt is never repeated by itself; the
+	// run waits for somebody to settle it.
+	AtMostOnce = journal.AtMostOnce
+	// Idempotent: a call in doubt runs again with the same Call.Key. It takes
+	// effect once if the far side honours the key.
+	Idempotent = journal.Idempotent
+	// ReadOnly: a call in doubt runs again; there is no effect to repeat.
+	ReadOnly = journal.ReadOnly
+)
+
+// OnUnknown says what follows when a call's outcome is unknown and its class forbids
+// a repeat.
+type OnUnknown = journal.OnUnknown
+
+// What follows an unknown outcome.
+const (
+	// UnknownDefault tells the model when a live driver saw it happen (a
+	// timeout, a cancellation) and waits after a crash.
+	UnknownDefault = journal.UnknownDefault
+	// UnknownTell tells the model: outcome unknown, do not assume failure.
+	UnknownTell = journal.UnknownTell
+	// UnknownWait waits for somebody to settle the call.
+	UnknownWait = journal.UnknownWait
+)
+
+// Gate is the answer of an approval rule.
+type Gate = journal.Gate
+
+// The answers of a rule.
+const (
+	Allow = journal.Allow
+	Ask   = journal.Ask
+	Deny  = journal.Deny
+)
+
+// DefaultToolTimeout bounds a tool's body when it names no bound of its own.
+const DefaultToolTimeout = 10 * time.Minute
+
+// Call is one tool call, as its rule and its body see it.
+type Call struct {
+	RunContext
+	// Tool is the tool's name.
+	Tool string
+	// ID is the model's id of the call. Models repeat and reuse ids: use Key to
+	// recognise a call.
+	ID string
+	// Key is the idempotency key: equal over retry, resume and process,
+	// different for every call. It is empty in an approval rule.
+	Key string
+	// Attempt counts the call's attempts from 1; 0 in an approval rule.
+	Attempt int
+	// Arguments are the arguments as JSON, edited ones if somebody edited them.
+	Arguments string
+	// ApprovedBy is who approved the call, empty if nobody had to.
+	ApprovedBy string
+}
+
+// Func describes a tool made of Go functions. In is a struct; its JSON Schema is
+// derived as OpenAI's strict mode wants it, with these tags: json, jsonschema (the
+// description), enum, minimum, maximum, pattern, format. Out is any type that
+// encoding/json can write; a string is sent as it is.
+type Func[In, Out any] struct {
+	// Name is what the model calls, 1 to 64 letters, digits, _ or -.
+	Name string
+	// Description tells the model what the tool does.
+	Description string
+	// Effect is the effect class; the zero value is AtMostOnce.
+	Effect Effect
+	// Approve is the approval rule; nil allows every call. An error, a panic or a
+	// timeout of the rule means that somebody has to decide. It may run again
+	// after a crash, until its answer is recorded.
+	Approve func(ctx context.Context, c *Call, in In) (Gate, error)
+	// Run is the body. An error is shown to the model. An error that wraps a
+	// context error or ErrOutcomeUnknown, or whose Timeout() is true, means that the
+	// outcome is unknown. A panic is recovered and is an error.
+	Run func(ctx context.Context, c *Call, in In) (Out, error)
+	// Timeout bounds the body; 0 means DefaultToolTimeout. What happened to a
+	// call that ran into it is unknown.
+	Timeout time.Duration
+	// OnUnknown says what follows an unknown outcome.
+	OnUnknown OnUnknown
+	// OnError makes the text the model reads for an error of the body; nil means
+	// a standard text.
+	OnError func(ctx context.Context, c *Call, err error) string
+}
+
+// Tool is something a model may call. Make one with NewTool or NewRawTool. It is
+// immutable and safe for concurrent use.
+type Tool struct {
+	name, description string
+	schema            *schema.Schema
+	effect            Effect
+	timeout           time.Duration
+	onUnknown         OnUnknown
+	onError           func(context.Context, *Call, error) string
+	gated             bool
+	approve           func(context.Context, *Call) (Gate, error)
+	run               func(context.Context, *Call) (any, error)
+	err               error
+}
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// NewTool makes a tool. What is wrong with the description (a name the API would
+// refuse, no body, a type without a strict schema) is returned by Err, and by every
+// run of an agent that has the tool before any effect.
+func NewTool[In, Out any](f Func[In, Out]) Tool {
+	s, err := schema.For[In]()
+	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout,
+		onUnknown: f.OnUnknown, onError: f.OnError, err: err}
+	if f.Run == nil {
+		t.err = errors.New("has no Run function")
+		return t.named()
+	}
+	t.run = func(ctx context.Context, c *Call) (any, error) {
+		in, err := decode[In](s, c.Arguments)
+		if err != nil {
+			return nil, err
+		}
+		return f.Run(ctx, c, in)
+	}
+	if f.Approve != nil {
+		t.gated = true
+		t.approve = func(ctx context.Context, c *Call) (Gate, error) {
+			in, err := decode[In](s, c.Arguments)
+			if err != nil {
+				return Ask, err
+			}
+			return f.Approve(ctx, c, in)
+		}
+	}
+	return t.named()
+}
+
+func decode[In any](s *schema.Schema, args string) (in In, err error) {
+	err = s.Decode(args, &in)
+	return in, err
+}
+
+// RawFunc describes a tool by a JSON Schema of its own.
+type RawFunc struct {
+	Name, Description string
+	// Schema is the JSON Schema of the arguments, an object.
+	Schema string
+	// Loose keeps a schema that strict mode does not allow as it is.
+	Loose     bool
+	Effect    Effect
+	Approve   func(ctx context.Context, c *Call) (Gate, error)
+	Run       func(ctx context.Context, c *Call) (string, error)
+	Timeout   time.Duration
+	OnUnknown OnUnknown
+	OnError   func(ctx context.Context, c *Call, err error) string
+}
+
+// NewRawTool makes a tool whose body reads Call.Arguments itself. The fields mean
+// what they mean in Func.
+func NewRawTool(f RawFunc) Tool {
+	s, err := schema.FromJSON([]byte(f.Schema), !f.Loose)
+	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout,
+		onUnknown: f.OnUnknown, onError: f.OnError, gated: f.Approve != nil, approve: f.Approve, err: err}
+	if f.Run == nil {
+		t.err = errors.New("has no Run function")
+		return t.named()
+	}
+	t.run = func(ctx context.Context, c *Call) (any, error) { return f.Run(ctx, c) }
+	return t.named()
+}
+
+// AlwaysAsk is an approval rule that asks for every call.
+func AlwaysAsk[In any](context.Context, *Call, In) (Gate, error) { return Ask, nil }
+
+// named checks what every kind of tool has, and puts the tool's name before its error.
+func (t Tool) named() Tool {
+	switch {
+	case t.err != nil:
+	case !toolName.MatchString(t.name):
+		t.err = errors.New("the name must be 1 to 64 letters, digits, _ or -")
+	case t.timeout < 0:
+		t.err = errors.New("the timeout is negative")
+	case t.effect != AtMostOnce && t.effect != Idempotent && t.effect != ReadOnly:
+		t.err = fmt.Errorf("there is no effect class %q", t.effect)
+	}
+	if t.err != nil {
+		t.err = fmt.Errorf("pawl: tool %q: %w", t.name, t.err)
+	}
+	return t
+}
+
+// Name returns the tool's name.
+func (t Tool) Name() string { return t.name }
+
+// Schema returns the JSON Schema of the arguments, empty if there is an error.
+func (t Tool) Schema() string {
+	if t.schema == nil {
+		return ""
+	}
+	return t.schema.JSON()
+}
+
+// Err returns what is wrong with the tool, nil if nothing is.
+func (t Tool) Err() error {
+	if t.run == nil && t.err == nil {
+		return fmt.Errorf("pawl: tool %q: has no body; make it with NewTool", t.name)
+	}
+	return t.err
+}
+
+// identity is what a decision and a planned call are bound to: where the tool is
+// from, its name, and what arguments it takes.
+func (t *Tool) identity() string { return "local/" + t.name + "/" + t.schema.Digest() }
+
+func (t *Tool) spec() journal.ToolSpec {
+	return journal.ToolSpec{Name: t.name, Identity: t.identity(), Class: t.effect,
+		Timeout: t.timeout.Milliseconds(), OnUnknown: t.onUnknown}
+}
+
+// outputItem writes a tool's result: a string as it is, parts as parts, anything else
+// as JSON. note, if there is one, comes first.
+func outputItem(fc item.FunctionCall, out any, note string) (item.Item, error) {
+	var parts []item.Part
+	switch v := out.(type) {
+	case string:
+		return fc.Output(note + v), nil
+	case item.Part:
+		parts = []item.Part{v}
+	case []item.Part:
+		parts = v
+	default:
+		b, err := json.Marshal(out)
+		if err != nil {
+			return item.Item{}, fmt.Errorf("pawl: the tool's result cannot be written as JSON: %w", err)
+		}
+		return fc.Output(note + string(b)), nil
+	}
+	if note != "" {
+		parts = append([]item.Part{item.InputText(note)}, parts...)
+	}
+	return fc.OutputParts(parts...), nil
+}
