@@ -199,7 +199,7 @@ func (r *ResponsesRequest) readString(name string, into *string) *ResponsesError
 	if err != nil {
 		return errType(name, "a string")
 	}
-	*into = s
+	*into = strings.Clone(s) // the log keeps it longer than the body
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (r *ResponsesRequest) readConversation() *ResponsesError {
 			return nil
 		}
 		id, err := jsonscan.String(value)
-		r.Conversation = id
+		r.Conversation = strings.Clone(id)
 		return err
 	})
 	if err != nil {

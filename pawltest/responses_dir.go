@@ -24,18 +24,17 @@ type responsesDir struct {
 
 // savedResponse is the file of a response. A deleted one stays, for the responses that continue it.
 type savedResponse struct {
-	ID           string   `json:"id"`
-	Order        int      `json:"order"`
-	Deleted      bool     `json:"deleted,omitempty"`
-	Parent       string   `json:"parent,omitempty"`
-	Base         []string `json:"base,omitempty"`
-	Conversation string   `json:"conversation,omitempty"`
-	Input        []string `json:"input"`
-	Listed       []string `json:"listed,omitempty"`
-	Output       []string `json:"output"`
-	Status       string   `json:"status"`
-	Body         string   `json:"body"`
-	Bytes        int      `json:"bytes"`
+	ID      string   `json:"id"`
+	Order   int      `json:"order"`
+	Deleted bool     `json:"deleted,omitempty"`
+	Parent  string   `json:"parent,omitempty"`
+	Base    []string `json:"base,omitempty"`
+	Input   []string `json:"input"`
+	Listed  []string `json:"listed,omitempty"`
+	Output  []string `json:"output"`
+	Status  string   `json:"status"`
+	Body    string   `json:"body"`
+	Bytes   int      `json:"bytes"`
 }
 
 // savedConversation is the file of a conversation.
@@ -99,7 +98,7 @@ func (d *responsesDir) link(s *responsesState, saved []savedResponse) {
 	all := map[string]*response{}
 	for _, f := range saved {
 		r := &response{
-			id: f.ID, order: f.Order, parent: all[f.Parent], base: trusted(f.Base), conversation: f.Conversation,
+			id: f.ID, order: f.Order, parent: all[f.Parent], base: trusted(f.Base),
 			input: trusted(f.Input), listed: trusted(f.Listed), output: trusted(f.Output), status: f.Status, body: f.Body, bytes: f.Bytes,
 		}
 		for _, it := range r.output {
@@ -118,7 +117,7 @@ func (d *responsesDir) saveResponse(r *response, deleted bool) error {
 		return nil
 	}
 	saved := savedResponse{
-		ID: r.id, Order: r.order, Deleted: deleted, Base: raws(r.base), Conversation: r.conversation,
+		ID: r.id, Order: r.order, Deleted: deleted, Base: raws(r.base),
 		Input: raws(r.input), Listed: raws(r.listed), Output: raws(r.output), Status: r.status, Body: r.body, Bytes: r.bytes,
 	}
 	if r.parent != nil {

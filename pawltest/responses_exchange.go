@@ -21,15 +21,18 @@ type exchange struct {
 	turn   *turn // of a request that creates a response and passed the checks
 }
 
-// answer is what a handler decided: a JSON body, or the stream of a response.
+// answer is what an endpoint decided: a JSON body, or the stream of a response.
 type answer struct {
 	status int
 	body   string
 	stream bool // of the exchange's turn, instead of body
 }
 
-// serve wraps a handler with what every request goes through: recording, the key, faults, delivery.
-func (s *ResponsesServer) serve(handle func(*exchange) (answer, *ResponsesError)) http.HandlerFunc {
+// endpoint decides about one request.
+type endpoint func(*exchange) (answer, *ResponsesError)
+
+// serve wraps an endpoint with what every request goes through: recording, the key, faults, delivery.
+func (s *ResponsesServer) serve(e endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
 			panic(http.ErrAbortHandler)
@@ -42,7 +45,7 @@ func (s *ResponsesServer) serve(handle func(*exchange) (answer, *ResponsesError)
 		x := &exchange{server: s, http: r, w: w}
 		x.req, x.place = s.log.receive(r, body)
 		w.Header().Set("X-Request-Id", fmt.Sprintf("req_%d", x.place+1))
-		if refused := x.handle(handle); refused != nil {
+		if refused := x.handle(e); refused != nil {
 			x.refuse(refused)
 		}
 	}
@@ -57,7 +60,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func (x *exchange) handle(handle func(*exchange) (answer, *ResponsesError)) *ResponsesError {
+// handle does all but answer with the error it returns.
+func (x *exchange) handle(e endpoint) *ResponsesError {
 	if refused := checkKey(x.http.Header, x.server.opts.Key); refused != nil {
 		return refused
 	}
@@ -77,7 +81,7 @@ func (x *exchange) handle(handle func(*exchange) (answer, *ResponsesError)) *Res
 		return refused
 	}
 	defer x.release()
-	a, refused := handle(x)
+	a, refused := e(x)
 	if refused != nil {
 		return refused
 	}

@@ -1,6 +1,7 @@
 package pawltest_test
 
 import (
+	"bufio"
 	"net/http"
 	"strings"
 	"testing"
@@ -89,6 +90,43 @@ func TestFaults(t *testing.T) {
 			}
 			a.create(`"input":"next"`)
 		})
+	}
+}
+
+// TestStepFaultBefore: the step is spent, but the request was never accepted and left nothing behind.
+func TestStepFaultBefore(t *testing.T) {
+	opts := script(pawltest.ReplyItems(call("", "{}")), pawltest.ReplyText("lost"), pawltest.ReplyText("done"))
+	opts.Steps[1].Fault = &pawltest.ResponsesFault{Cut: true}
+	a := newAPI(t, opts)
+	a.create(`"input":"x"`)
+	answer := `{"model":"m","previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"call_1","output":"y"}]}`
+	if _, err := a.try(http.MethodPost, "/responses", answer); err == nil {
+		t.Fatal("the connection was not cut")
+	}
+	if got := a.want(200, http.MethodPost, "/responses", answer); !strings.HasPrefix(got, `{"id":"resp_2",`) {
+		t.Errorf("the second attempt made %.30s, want resp_2", got)
+	}
+	if n := a.s.OutputsSent("call_1"); n != 1 || a.s.Requests()[1].Accepted {
+		t.Errorf("outputs sent = %d, want 1; the cut request accepted: %v", n, a.s.Requests()[1].Accepted)
+	}
+	a.s.AssertComplete(t)
+}
+
+// TestStreamFreesConversation: who has seen the end of a stream can send the next request at once.
+func TestStreamFreesConversation(t *testing.T) {
+	a := newAPI(t, talker("ok"))
+	a.want(200, http.MethodPost, "/conversations", "")
+	for range 50 {
+		resp, err := a.s.Client().Post(a.s.URL()+"/responses", "application/json",
+			strings.NewReader(`{"model":"m","input":"x","conversation":"conv_1","stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := bufio.NewScanner(resp.Body)
+		for events.Scan() && events.Text() != "event: response.completed" {
+		}
+		a.create(`"input":"y","conversation":"conv_1"`)
+		resp.Body.Close()
 	}
 }
 

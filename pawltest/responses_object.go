@@ -6,18 +6,17 @@ import (
 
 // response is a stored response, a link of a chain. It doesn't change once it is stored, except for listed.
 type response struct {
-	id           string // "" is encoded as null
-	order        int    // among stored responses
-	parent       *response
-	base         []item.Item // of the conversation it was made on, at that time
-	conversation string
-	input        []item.Item // the request's own input
-	listed       []item.Item // input as it is listed, with ids; nil until somebody asks
-	output       []item.Item
-	status       string    // terminal
-	open         openCalls // calls the next request must answer
-	bytes        int       // item bytes of the whole chain up to and including this response
-	body         string    // the final object as JSON
+	id     string // "" is encoded as null
+	order  int    // among stored responses
+	parent *response
+	base   []item.Item // of the conversation it was made on, at that time
+	input  []item.Item // the request's own input
+	listed []item.Item // input as it is listed, with ids; nil until somebody asks
+	output []item.Item
+	status string    // terminal
+	open   openCalls // calls the next request must answer
+	bytes  int       // item bytes of the whole chain up to and including this response
+	body   string    // the final object as JSON
 }
 
 // The terminal statuses, and the one before them.

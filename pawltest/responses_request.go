@@ -28,11 +28,11 @@ type ResponsesRequest struct {
 	Input              []item.Item // the request's own input; a plain string is one user message
 
 	// Set when the request has been answered.
-	Status     int    // HTTP status, 0 while unanswered or when the connection was cut before a status was sent
-	Accepted   bool   // passed every check and reached the model (the script or the Responder)
-	Stored     bool   // its items and response became part of the server's state
-	ResponseID string // of the response it created
-	Refusal    *ResponsesError
+	Status     int             // HTTP status, 0 while unanswered or when the connection was cut before a status was sent
+	Accepted   bool            // passed every check and reached the model (the script or the Responder)
+	Stored     bool            // its items and response became part of the server's state
+	ResponseID string          // of the response it created
+	Refusal    *ResponsesError // what it was answered instead, by a rule or by a fault
 
 	params   map[string]string
 	history  history

@@ -6,10 +6,10 @@ import (
 	"github.com/pawl-agents/pawl/item"
 )
 
-// routes maps the endpoints to their handlers.
+// routes maps methods and paths to endpoints.
 func (s *ResponsesServer) routes() {
 	s.mux = http.NewServeMux()
-	for pattern, handle := range map[string]func(*exchange) (answer, *ResponsesError){
+	for pattern, e := range map[string]endpoint{
 		"POST /v1/responses":                         createResponse,
 		"GET /v1/responses/{id}":                     getResponse,
 		"DELETE /v1/responses/{id}":                  deleteResponse,
@@ -24,7 +24,7 @@ func (s *ResponsesServer) routes() {
 		"DELETE /v1/conversations/{id}/items/{item}": deleteItem,
 		"/": unknownURL,
 	} {
-		s.mux.Handle(pattern, s.serve(handle))
+		s.mux.Handle(pattern, s.serve(e))
 	}
 }
 
@@ -68,6 +68,7 @@ func (x *exchange) reply() (ResponsesReply, *ResponsesError) {
 			x.fault = step.Fault
 		}
 		if step.Fault.strikes(FaultBefore) {
+			x.req.Accepted = !step.Fault.fails()
 			if err := x.strike(); err != nil {
 				return reply, err
 			}

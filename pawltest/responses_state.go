@@ -203,31 +203,26 @@ func (s *responsesState) know(items []item.Item) {
 // extend appends items to a conversation (mu held). They must have ids.
 func (s *responsesState) extend(c *conversation, items []item.Item) {
 	for _, it := range items {
-		h := it.Head()
-		c.items = append(c.items, it)
-		c.known[h.ID] = true
-		c.open.add(it, h)
-		c.bytes += len(it.Raw())
+		c.append(it, it.Head())
 	}
 	s.know(items)
 }
 
-// remove deletes an item from a conversation (mu held), false if it is not there.
-func (c *conversation) remove(id string) bool {
-	if !c.known[id] {
-		return false
-	}
+func (c *conversation) append(it item.Item, h item.Head) {
+	c.items = append(c.items, it)
+	c.known[h.ID] = true
+	c.open.add(it, h)
+	c.bytes += len(it.Raw())
+}
+
+// remove deletes an item from a conversation (mu held).
+func (c *conversation) remove(id string) {
 	items := c.items
 	c.items, c.open, c.bytes = nil, nil, 0
 	delete(c.known, id)
 	for _, it := range items {
-		h := it.Head()
-		if h.ID == id {
-			continue
+		if h := it.Head(); h.ID != id {
+			c.append(it, h)
 		}
-		c.items = append(c.items, it)
-		c.open.add(it, h)
-		c.bytes += len(it.Raw())
 	}
-	return true
 }

@@ -11,7 +11,8 @@ import (
 type turn struct {
 	state     *responsesState
 	req       *ResponsesRequest
-	conv      *conversation // locked until release, nil without one
+	conv      *conversation // nil without one
+	locked    bool          // conv is busy with this turn
 	resp      *response
 	env       *envelope
 	entering  []item.Item // the input as it enters the conversation
@@ -35,7 +36,7 @@ func (s *responsesState) begin(r *ResponsesRequest) (*turn, *ResponsesError) {
 	if h.conv != nil {
 		h.conv.busy = true
 	}
-	return &turn{state: s, req: r, conv: h.conv}, nil
+	return &turn{state: s, req: r, conv: h.conv, locked: h.conv != nil}, nil
 }
 
 // continued finds what the request continues (mu held).
@@ -63,12 +64,11 @@ func (t *turn) compose(reply ResponsesReply, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &response{
-		id:           reply.ID,
-		parent:       t.req.history.last,
-		base:         t.req.history.saved,
-		conversation: t.req.Conversation,
-		input:        t.req.resolved,
-		status:       cmp.Or(reply.Status, statusCompleted),
+		id:     reply.ID,
+		parent: t.req.history.last,
+		base:   t.req.history.saved,
+		input:  t.req.resolved,
+		status: cmp.Or(reply.Status, statusCompleted),
 	}
 	if r.id == "" && !reply.NoID {
 		r.id = s.newID("resp")
@@ -130,6 +130,7 @@ func (t *turn) commit() error {
 	s := t.state
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	t.unlock() // before the client learns of the end: it may send the next request at once
 	if t.req.Store && t.resp.id != "" {
 		s.keep(t.resp)
 		t.req.Stored = true
@@ -146,12 +147,17 @@ func (t *turn) commit() error {
 	return s.dir.saveConversation(t.conv)
 }
 
-// release unlocks the conversation.
+// release ends the turn, committed or not.
 func (t *turn) release() {
-	if t.conv == nil {
-		return
-	}
 	t.state.mu.Lock()
 	defer t.state.mu.Unlock()
-	t.conv.busy = false
+	t.unlock()
+}
+
+// unlock frees the conversation for other turns (state.mu held).
+func (t *turn) unlock() {
+	if t.locked {
+		t.conv.busy = false
+		t.locked = false
+	}
 }
