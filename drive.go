@@ -80,10 +80,10 @@ func (d *drive) lease() time.Duration {
 	return DefaultLease
 }
 
-// claim takes the run and folds its ledger. A live claim whose owner is known to be
-// gone is taken over.
-func (d *drive) claim(ctx context.Context, run string) error {
-	req := journal.ClaimRequest{Owner: owner.Self(), TTL: d.lease()}
+// claim takes the run, under an epoch larger than above, and folds its ledger. A live
+// claim whose owner is known to be gone is taken over.
+func (d *drive) claim(ctx context.Context, run string, above uint64) error {
+	req := journal.ClaimRequest{Owner: owner.Self(), TTL: d.lease(), Above: above}
 	from := time.Now()
 	c, err := d.store.Claim(ctx, run, req)
 	var held *journal.ClaimedError

@@ -49,7 +49,7 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 // the settings say so, the server did not process it or keeps nothing, and nothing of it
 // was visible.
 func (d *drive) failedCall(id journal.EffectID, err error) *journal.Failed {
-	f := &journal.Failed{ID: id, Code: code(err), Error: err.Error(), Unknown: true}
+	f := &journal.Failed{ID: id, Code: code(err), Error: errorText(err), Unknown: true}
 	var me *model.Error
 	retryable := false
 	var pause time.Duration

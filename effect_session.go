@@ -21,7 +21,7 @@ func (d *drive) appendSession(e machine.Effect) (journal.Body, error) {
 	}
 	if err != nil {
 		err = fmt.Errorf("pawl: session %q: append: %w", d.session.ID(), err)
-		return &journal.Failed{ID: e.ID, Code: "session_append", Error: err.Error(), Unknown: true}, err
+		return &journal.Failed{ID: e.ID, Code: "session_append", Error: errorText(err), Unknown: true}, err
 	}
 	return &journal.Confirmed{N: e.ID.N, Upto: e.Upto}, nil
 }

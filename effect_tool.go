@@ -53,7 +53,7 @@ func settled(ctx context.Context, t *Tool, c *Call, info machine.CallInfo, e mac
 			}
 		}
 	}
-	s.Error = err.Error()
+	s.Error = errorText(err)
 	if isUnknown(err) {
 		s.Outcome, s.Output = journal.Unknown, fc.Output(machine.UnknownText(e.Key))
 		return s

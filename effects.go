@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -43,10 +44,13 @@ func (d *drive) start(e machine.Effect) {
 		// effect's. What became of it is found out when the run goes on.
 		o.body, o.err = nil, nil
 	case body == nil:
-		o.body = &journal.Failed{ID: e.ID, Code: code(err), Error: err.Error()}
+		o.body = &journal.Failed{ID: e.ID, Code: code(err), Error: errorText(err)}
 	}
 	d.queue = append(d.queue, o)
 }
+
+// errorText is an error as a ledger holds it: valid UTF-8.
+func errorText(err error) string { return strings.ToValidUTF8(err.Error(), "\uFFFD") }
 
 var errWoken = errors.New("pawl: the driver was woken to cancel the run")
 

@@ -1,7 +1,9 @@
 package pawl
 
 import (
+	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/item"
@@ -128,6 +130,11 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 	call, stage, err := machine.ParseInterruptionID(d.Interruption)
 	if err != nil {
 		return journal.Fact{}, err
+	}
+	for _, text := range []string{d.Message, d.Output, d.By, d.Why} {
+		if !utf8.ValidString(text) {
+			return journal.Fact{}, fmt.Errorf("pawl: the decision on %s is not valid UTF-8", d.Interruption)
+		}
 	}
 	b := &journal.Decided{Call: call, Stage: stage, Digest: d.digest, Verdict: d.Verdict, Sticky: d.Always,
 		Arguments: d.Arguments, Text: d.Message + d.Output, By: d.By, Why: d.Why, At: now.UnixMilli()}

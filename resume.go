@@ -104,7 +104,11 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 			return nil
 		}
 	}
-	if err := d.claim(ctx, run); err != nil {
+	var above uint64
+	if isNew {
+		above = given.fold().Epoch()
+	}
+	if err := d.claim(ctx, run, above); err != nil {
 		return &RunError{Run: run, State: stored, Err: err}
 	}
 	if isNew {

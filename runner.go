@@ -127,7 +127,7 @@ func (r *Runner) begin(ctx context.Context, agent *Agent, input Input, opts *Run
 	}
 	d := r.newDrive(agent, opts)
 	d.session = opts.Session
-	if err := d.claim(ctx, started.Run); err != nil {
+	if err := d.claim(ctx, started.Run, 0); err != nil {
 		return nil, &RunError{Run: started.Run, Err: err}
 	}
 	if len(d.records) == 0 {

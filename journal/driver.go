@@ -91,6 +91,9 @@ type ClaimRequest struct {
 	// Takeover is the epoch of a live claim whose owner is known to be gone; 0
 	// means none.
 	Takeover uint64
+	// Above is an epoch the new one must be larger than: a ledger that comes from
+	// another store has claims of its own.
+	Above uint64
 }
 
 // Claim is a granted claim.

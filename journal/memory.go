@@ -84,7 +84,7 @@ func (m *Memory) Claim(ctx context.Context, run string, req ClaimRequest) (Claim
 	if h := r.live(now); h != nil && h.Epoch != req.Takeover {
 		return Claim{}, &ClaimedError{Run: run, Holder: *h}
 	}
-	claim := Claim{Epoch: r.epoch + 1, Head: uint64(len(r.recs)), Previous: r.holder}
+	claim := Claim{Epoch: max(r.epoch, req.Above) + 1, Head: uint64(len(r.recs)), Previous: r.holder}
 	r.epoch = claim.Epoch
 	r.holder = &Holder{Epoch: claim.Epoch, Owner: req.Owner, Until: now.Add(req.TTL)}
 	return claim, nil

@@ -73,7 +73,7 @@ func (s *Store) Claim(ctx context.Context, run string, req journal.ClaimRequest)
 		if h := r.live(); h != nil && h.Epoch != req.Takeover {
 			return &journal.ClaimedError{Run: run, Holder: *h}
 		}
-		claim = journal.Claim{Epoch: r.epoch + 1, Head: r.head, Previous: r.current()}
+		claim = journal.Claim{Epoch: max(r.epoch, uint64(clamp(req.Above))) + 1, Head: r.head, Previous: r.current()}
 		o := req.Owner
 		_, err = t.exec(sqlClaim, claim.Epoch, until(req.TTL), o.Host, o.Boot, o.PID, o.Start, r.id)
 		return err

@@ -25,6 +25,9 @@ func epochsGrow(s *store) {
 	if c := s.seize("a"); c.Epoch <= last || c.Head != 1 {
 		s.Errorf("claim %+v after epoch %d and one record", c, last)
 	}
+	if c := s.mustClaim("b", journal.ClaimRequest{Owner: owner(1), TTL: hour, Above: 41}); c.Epoch <= 41 {
+		s.Errorf("epoch %d, want one above 41", c.Epoch)
+	}
 }
 
 func oneLiveClaim(s *store) {
