@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,10 @@ func refused(cause error) *model.Error {
 // transportError is the error of a request that got no answer, or of which the answer broke off.
 func transportError(ctx context.Context, cause error, neverLeft bool) *model.Error {
 	e := &model.Error{Err: cause, Retryable: true}
+	var at *url.Error
+	if errors.As(cause, &at) { // it shows the query, which may hold secrets
+		e.Err = at.Err
+	}
 	if ctx.Err() != nil {
 		e.Err = ctx.Err()
 		e.Retryable = !errors.Is(e.Err, context.Canceled)

@@ -15,7 +15,6 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
-	"github.com/pawl-agents/pawl/internal/jsonscan"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/model"
 )
@@ -29,7 +28,7 @@ func (c *Client) stream(ctx context.Context, body []byte, opts []option.RequestO
 		return nil, err
 	}
 	defer res.Body.Close()
-	s := &stream{ctx: ctx, res: res, emit: emit, keepUsage: keepUsage}
+	s := &stream{ctx: ctx, res: res, emit: emit, keepUsage: keepUsage, event: newEventReader()}
 	response, err := s.run()
 	if s.ended {
 		drain(res.Body, cancel)
@@ -58,8 +57,8 @@ type stream struct {
 	emit      func(*model.Event) bool
 	keepUsage bool
 
-	event event       // reused, as the reader may not keep it
-	out   model.Event // likewise
+	event *eventReader
+	shown model.Event // reused: the run may not keep it
 	done  []doneItem
 	ended bool // the terminal event has come
 }
@@ -87,7 +86,7 @@ func (s *stream) run() (*model.Response, error) {
 		if !s.emit(s.show(data)) {
 			return nil, model.ErrAbandoned
 		}
-		if response, err := s.take(); response != nil || err != nil {
+		if response, err := s.take(data); response != nil || err != nil {
 			s.ended = true
 			return response, err
 		}
@@ -97,21 +96,21 @@ func (s *stream) run() (*model.Response, error) {
 
 // show returns the current event as the run sees it.
 func (s *stream) show(data []byte) *model.Event {
-	s.out = model.Event{
+	s.shown = model.Event{
 		Kind:        eventKind(s.event.kind),
 		Type:        s.event.kind,
 		ItemID:      s.event.itemID,
 		OutputIndex: s.event.index,
 		Raw:         data,
 	}
-	if s.out.Kind != model.EventRaw {
-		s.out.Delta = s.event.delta
+	if s.shown.Kind != model.EventRaw {
+		s.shown.Delta = s.event.delta
 	}
-	return &s.out
+	return &s.shown
 }
 
 // take acts on the current event. It returns neither a response nor an error if more events are to come.
-func (s *stream) take() (*model.Response, error) {
+func (s *stream) take(data []byte) (*model.Response, error) {
 	switch s.event.kind {
 	case "response.output_item.done":
 		// The decoder hands out each event in memory of its own.
@@ -124,7 +123,8 @@ func (s *stream) take() (*model.Response, error) {
 			RequestID: s.res.Header.Get(requestIDHeader),
 			Err:       model.ErrFailed,
 		}
-		s.event.failure.copyTo(e)
+		failure := s.event.failure(data)
+		failure.copyTo(e)
 		e.Retryable = retryable(e)
 		return nil, e
 	}
@@ -182,77 +182,4 @@ func (b *eventBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.left -= n
 	return n, err
-}
-
-// event is what is read of a streamed event.
-type event struct {
-	kind, itemID, delta string
-	index               int
-	item, response      []byte
-	failure             serverError
-}
-
-// read reads the event in data. The type is also the name of its SSE frame, which counts if the event does not say it.
-func (e *event) read(data []byte, frame string) error {
-	*e = event{kind: frame, itemID: e.itemID}
-	var nested serverError
-	itemID := ""
-	err := jsonscan.Object(data, func(key, value []byte) error {
-		var err error
-		switch string(key) {
-		case "type":
-			e.kind, err = jsonscan.String(value)
-		case "item_id":
-			itemID, err = jsonscan.String(value)
-		case "output_index":
-			e.index = index(value)
-		case "delta":
-			e.delta = text(value)
-		case "item":
-			e.item = value
-		case "response":
-			e.response = value
-		case "error":
-			nested.read(value)
-		}
-		return err
-	})
-	e.itemID = itemID
-	if err != nil || e.kind != "error" {
-		return err
-	}
-	// The reference has the members of an error in the event itself, the service sends them nested
-	// (https://github.com/openai/openai-dotnet/issues/881).
-	e.failure.read(data)
-	e.failure.kind = ""
-	e.failure = serverError{
-		code:    cmp.Or(nested.code, e.failure.code),
-		kind:    nested.kind,
-		param:   cmp.Or(nested.param, e.failure.param),
-		message: cmp.Or(nested.message, e.failure.message),
-	}
-	return nil
-}
-
-func index(value []byte) int {
-	n, err := jsonscan.Int(value)
-	if err != nil {
-		return 0
-	}
-	return int(n)
-}
-
-// eventKind classifies an event by its type.
-func eventKind(kind string) model.EventKind {
-	switch kind {
-	case "response.output_text.delta":
-		return model.EventTextDelta
-	case "response.refusal.delta":
-		return model.EventRefusalDelta
-	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return model.EventReasoningDelta
-	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		return model.EventArgumentsDelta
-	}
-	return model.EventRaw
 }
