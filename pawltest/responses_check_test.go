@@ -1,12 +1,12 @@
 package pawltest_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/pawltest"
 )
@@ -31,171 +31,195 @@ func refusalBody(message, param, code string) string {
 		message, orNull(param), orNull(code))
 }
 
-func TestRefusals(t *testing.T) {
-	type row struct {
-		name   string
-		before []string // members of requests that are accepted first; the model answers with replies
-		body   string
-		status int // 400 if 0
-		want   string
-	}
-	input := func(items ...string) string {
-		return `{"model":"gpt-test","input":[` + strings.Join(items, ",") + `]}`
-	}
-	after := func(previous string, items ...string) string {
-		return `{"model":"gpt-test","previous_response_id":"` + previous + `","input":[` + strings.Join(items, ",") + `]}`
-	}
-	duplicate := func(id string) string {
-		return "Duplicate item found with id " + id + ". Remove duplicate items from your input and try again."
-	}
-	notStored := func(id string) string {
-		return "Item with id '" + id + "' not found. Items are not persisted when `store` is set to false. " +
-			"Try again with `store` set to true, or remove this item from your input."
-	}
-	rows := []row{
-		{name: "body is no JSON", body: `{"model":`, want: refusalBody(
-			"We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "+
-				"correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)", "", "")},
-		{name: "unknown parameter", body: `{"model":"m","input":"x","conversation_id":"conv_1"}`,
-			want: refusalBody("Unknown parameter: 'conversation_id'.", "conversation_id", "unknown_parameter")},
-		{name: "no model", body: `{"input":"x"}`,
-			want: refusalBody("Missing required parameter: 'model'.", "model", "missing_required_parameter")},
-		{name: "nothing to go on", body: `{"model":"m"}`, want: refusalBody(
-			"One of 'input', 'previous_response_id', 'prompt' or 'conversation' must be provided.", "input",
+// refusalRow is a request that must be refused.
+type refusalRow struct {
+	name   string
+	before []string // members of requests that are accepted first
+	body   string
+	status int // 400 if 0
+	want   string
+}
+
+func inputBody(items ...string) string {
+	return `{"model":"gpt-test","input":[` + strings.Join(items, ",") + `]}`
+}
+
+func chainBody(previous string, items ...string) string {
+	return `{"model":"gpt-test","previous_response_id":"` + previous + `","input":[` + strings.Join(items, ",") + `]}`
+}
+
+func duplicate(id string) string {
+	return "Duplicate item found with id " + id + ". Remove duplicate items from your input and try again."
+}
+
+func notStored(id string) string {
+	return "Item with id '" + id + "' not found. Items are not persisted when `store` is set to false. " +
+		"Try again with `store` set to true, or remove this item from your input."
+}
+
+func noFollower(id string) string {
+	return "Item '" + id + "' of type 'reasoning' was provided without its required following item."
+}
+
+// requestRefusals are about the request as a whole.
+var requestRefusals = []refusalRow{
+	{name: "body is no JSON", body: `{"model":`, want: refusalBody(
+		"We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "+
+			"correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)", "", "")},
+	{name: "unknown parameter", body: `{"model":"m","input":"x","conversation_id":"conv_1"}`,
+		want: refusalBody("Unknown parameter: 'conversation_id'.", "conversation_id", "unknown_parameter")},
+	{name: "no model", body: `{"input":"x"}`,
+		want: refusalBody("Missing required parameter: 'model'.", "model", "missing_required_parameter")},
+	{name: "nothing to go on", body: `{"model":"m"}`, want: refusalBody(
+		"One of 'input', 'previous_response_id', 'prompt' or 'conversation' must be provided.", "input",
+		"missing_required_parameter")},
+	{name: "input of another type", body: `{"model":"m","input":7}`,
+		want: refusalBody("Invalid type for 'input': expected a string or an array of items.", "input", "invalid_type")},
+	{name: "item of another type", body: inputBody(user, `"hello"`),
+		want: refusalBody("Invalid type for 'input[1]': expected an object.", "input[1]", "invalid_type")},
+	{name: "stream of another type", body: `{"model":"m","input":"x","stream":"yes"}`,
+		want: refusalBody("Invalid type for 'stream': expected a boolean.", "stream", "invalid_type")},
+	{name: "two pointers", body: `{"model":"m","input":"x","previous_response_id":"resp_1","conversation":"conv_1"}`,
+		want: refusalBody("Mutually exclusive parameters: provide only one of 'previous_response_id' or 'conversation'.",
+			"previous_response_id", "mutually_exclusive_parameters")},
+	{name: "previous response with another prefix", body: chainBody("msg_1", user),
+		want: refusalBody("Invalid 'previous_response_id': 'msg_1'. Expected an ID that begins with 'resp'.",
+			"previous_response_id", "invalid_value")},
+	{name: "previous response with odd characters", body: chainBody("resp.1", user),
+		want: refusalBody("Invalid 'previous_response_id': 'resp.1'. Expected an ID that contains letters, numbers, "+
+			"underscores, or dashes, but this value contained additional characters.",
+			"previous_response_id", "invalid_value")},
+	{name: "unknown previous response", body: chainBody("resp_404", user),
+		want: refusalBody("Previous response with id 'resp_404' not found.", "previous_response_id",
+			"previous_response_not_found")},
+	{name: "previous response not stored", before: []string{`"input":"x","store":false`}, body: chainBody("resp_1", user),
+		want: refusalBody("Previous response with id 'resp_1' not found.", "previous_response_id",
+			"previous_response_not_found")},
+	{name: "conversation with another prefix", body: `{"model":"m","input":"x","conversation":"resp_1"}`,
+		want: refusalBody("Invalid 'conversation': 'resp_1'. Expected an ID that begins with 'conv'.",
+			"conversation", "invalid_value")},
+	{name: "unknown conversation", body: `{"model":"m","input":"x","conversation":{"id":"conv_404"}}`, status: 404,
+		want: refusalBody("Conversation with id 'conv_404' not found.", "conversation", "")},
+}
+
+// itemRefusals are about single items.
+var itemRefusals = []refusalRow{
+	{name: "item without type", body: inputBody(`{"name":"x"}`),
+		want: refusalBody("Missing required parameter: 'input[0].type'.", "input[0].type", "missing_required_parameter")},
+	{name: "call without call id", body: inputBody(user, `{"type":"function_call","name":"work","arguments":"{}"}`),
+		want: refusalBody("Missing required parameter: 'input[1].call_id'.", "input[1].call_id",
 			"missing_required_parameter")},
-		{name: "input of another type", body: `{"model":"m","input":7}`,
-			want: refusalBody("Invalid type for 'input': expected a string or an array of items.", "input", "invalid_type")},
-		{name: "item of another type", body: input(user, `"hello"`),
-			want: refusalBody("Invalid type for 'input[1]': expected an object.", "input[1]", "invalid_type")},
-		{name: "stream of another type", body: `{"model":"m","input":"x","stream":"yes"}`,
-			want: refusalBody("Invalid type for 'stream': expected a boolean.", "stream", "invalid_type")},
-		{name: "two pointers", body: `{"model":"m","input":"x","previous_response_id":"resp_1","conversation":"conv_1"}`,
-			want: refusalBody("Mutually exclusive parameters: provide only one of 'previous_response_id' or 'conversation'.",
-				"previous_response_id", "mutually_exclusive_parameters")},
-		{name: "previous response with another prefix", body: after("msg_1", user),
-			want: refusalBody("Invalid 'previous_response_id': 'msg_1'. Expected an ID that begins with 'resp'.",
-				"previous_response_id", "invalid_value")},
-		{name: "previous response with odd characters", body: after("resp.1", user),
-			want: refusalBody("Invalid 'previous_response_id': 'resp.1'. Expected an ID that contains letters, numbers, "+
-				"underscores, or dashes, but this value contained additional characters.",
-				"previous_response_id", "invalid_value")},
-		{name: "unknown previous response", body: after("resp_404", user),
-			want: refusalBody("Previous response with id 'resp_404' not found.", "previous_response_id",
-				"previous_response_not_found")},
-		{name: "previous response not stored", before: []string{`"input":"x","store":false`}, body: after("resp_1", user),
-			want: refusalBody("Previous response with id 'resp_1' not found.", "previous_response_id",
-				"previous_response_not_found")},
-		{name: "conversation with another prefix", body: `{"model":"m","input":"x","conversation":"resp_1"}`,
-			want: refusalBody("Invalid 'conversation': 'resp_1'. Expected an ID that begins with 'conv'.",
-				"conversation", "invalid_value")},
-		{name: "unknown conversation", body: `{"model":"m","input":"x","conversation":{"id":"conv_404"}}`, status: 404,
-			want: refusalBody("Conversation with id 'conv_404' not found.", "conversation", "")},
+	{name: "output without output", body: inputBody(callA, `{"type":"function_call_output","call_id":"call_A"}`),
+		want: refusalBody("Missing required parameter: 'input[1].output'.", "input[1].output",
+			"missing_required_parameter")},
+	{name: "reasoning without summary", body: inputBody(`{"type":"reasoning","id":"rs_9","encrypted_content":"e"}`),
+		want: refusalBody("Missing required parameter: 'input[0].summary'.", "input[0].summary",
+			"missing_required_parameter")},
+	{name: "message with the id of a call", body: inputBody(`{"id":"fc_9","role":"user","content":"x"}`),
+		want: refusalBody("Invalid 'input[0].id': 'fc_9'. Expected an ID that begins with 'msg'.", "input[0].id",
+			"invalid_value")},
+	{name: "call with the id of a message",
+		body: inputBody(`{"id":"msg_9","type":"function_call","call_id":"call_A","name":"work","arguments":"{}"}`, outputA),
+		want: refusalBody("Invalid 'input[0].id': 'msg_9'. Expected an ID that begins with 'fc'.", "input[0].id",
+			"invalid_value")},
+	{name: "output with the id of a message",
+		body: inputBody(callA, `{"id":"msg_9","type":"function_call_output","call_id":"call_A","output":"x"}`),
+		want: refusalBody("Invalid 'input[1].id': 'msg_9'. Expected an ID that begins with 'fc'.", "input[1].id",
+			"invalid_value")},
+	{name: "reasoning with the id of a message", body: inputBody(`{"id":"msg_9","type":"reasoning","summary":[]}`),
+		want: refusalBody("Invalid 'input[0].id': 'msg_9'. Expected an ID that begins with 'rs'.", "input[0].id",
+			"invalid_value")},
+}
 
-		{name: "item without type", body: input(`{"name":"x"}`),
-			want: refusalBody("Missing required parameter: 'input[0].type'.", "input[0].type", "missing_required_parameter")},
-		{name: "call without call id", body: input(user, `{"type":"function_call","name":"work","arguments":"{}"}`),
-			want: refusalBody("Missing required parameter: 'input[1].call_id'.", "input[1].call_id",
-				"missing_required_parameter")},
-		{name: "output without output", body: input(callA, `{"type":"function_call_output","call_id":"call_A"}`),
-			want: refusalBody("Missing required parameter: 'input[1].output'.", "input[1].output",
-				"missing_required_parameter")},
-		{name: "reasoning without summary", body: input(`{"type":"reasoning","id":"rs_9","encrypted_content":"e"}`),
-			want: refusalBody("Missing required parameter: 'input[0].summary'.", "input[0].summary",
-				"missing_required_parameter")},
-		{name: "message with the id of a call", body: input(`{"id":"fc_9","role":"user","content":"x"}`),
-			want: refusalBody("Invalid 'input[0].id': 'fc_9'. Expected an ID that begins with 'msg'.", "input[0].id",
-				"invalid_value")},
-		{name: "call with the id of a message",
-			body: input(`{"id":"msg_9","type":"function_call","call_id":"call_A","name":"work","arguments":"{}"}`, outputA),
-			want: refusalBody("Invalid 'input[0].id': 'msg_9'. Expected an ID that begins with 'fc'.", "input[0].id",
-				"invalid_value")},
-		{name: "output with the id of a message",
-			body: input(callA, `{"id":"msg_9","type":"function_call_output","call_id":"call_A","output":"x"}`),
-			want: refusalBody("Invalid 'input[1].id': 'msg_9'. Expected an ID that begins with 'fc'.", "input[1].id",
-				"invalid_value")},
-		{name: "reasoning with the id of a message", body: input(`{"id":"msg_9","type":"reasoning","summary":[]}`),
-			want: refusalBody("Invalid 'input[0].id': 'msg_9'. Expected an ID that begins with 'rs'.", "input[0].id",
-				"invalid_value")},
+// pairingRefusals are about calls and outputs.
+var pairingRefusals = []refusalRow{
+	{name: "call without output", body: inputBody(user, callA),
+		want: refusalBody("No tool output found for function call call_A.", "input", "")},
+	{name: "call without output on a chain", before: []string{`"input":"calls"`}, body: chainBody("resp_1", user),
+		want: refusalBody("No tool output found for function call call_1.", "input", "")},
+	{name: "one of two calls without output on a chain", before: []string{`"input":"two calls"`},
+		body: chainBody("resp_1", `{"type":"function_call_output","call_id":"call_2","output":"x"}`),
+		want: refusalBody("No tool output found for function call call_1.", "input", "")},
+	{name: "custom call without output", body: inputBody(customB),
+		want: refusalBody("No tool output found for custom tool call call_B.", "input", "")},
+	{name: "output without call", body: inputBody(user, outputA),
+		want: refusalBody("No tool call found for function call output with call_id call_A.", "input", "")},
+	{name: "output before its call", body: inputBody(outputA, callA),
+		want: refusalBody("No tool call found for function call output with call_id call_A.", "input", "")},
+	{name: "second output", body: inputBody(callA, outputA, outputA),
+		want: refusalBody("No tool call found for function call output with call_id call_A.", "input", "")},
+	{name: "second output on a chain", before: []string{
+		`"input":"calls"`,
+		`"previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"call_1","output":"x"}]`,
+	}, body: chainBody("resp_2", `{"type":"function_call_output","call_id":"call_1","output":"x"}`),
+		want: refusalBody("No tool call found for function call output with call_id call_1.", "input", "")},
+	{name: "output of another kind", body: inputBody(callA, `{"type":"custom_tool_call_output","call_id":"call_A","output":"x"}`),
+		want: refusalBody("No tool call found for custom tool call output with call_id call_A.", "input", "")},
+	{name: "custom output without call", body: inputBody(user, customOutB),
+		want: refusalBody("No tool call found for custom tool call output with call_id call_B.", "input", "")},
+}
 
-		{name: "call without output", body: input(user, callA),
-			want: refusalBody("No tool output found for function call call_A.", "input", "")},
-		{name: "call without output on a chain", before: []string{`"input":"calls"`}, body: after("resp_1", user),
-			want: refusalBody("No tool output found for function call call_1.", "input", "")},
-		{name: "one of two calls without output on a chain", before: []string{`"input":"two calls"`},
-			body: after("resp_1", `{"type":"function_call_output","call_id":"call_2","output":"x"}`),
-			want: refusalBody("No tool output found for function call call_1.", "input", "")},
-		{name: "custom call without output", body: input(customB),
-			want: refusalBody("No tool output found for custom tool call call_B.", "input", "")},
-		{name: "output without call", body: input(user, outputA),
-			want: refusalBody("No tool call found for function call output with call_id call_A.", "input", "")},
-		{name: "output before its call", body: input(outputA, callA),
-			want: refusalBody("No tool call found for function call output with call_id call_A.", "input", "")},
-		{name: "second output", body: input(callA, outputA, outputA),
-			want: refusalBody("No tool call found for function call output with call_id call_A.", "input", "")},
-		{name: "second output on a chain", before: []string{
-			`"input":"calls"`,
-			`"previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"call_1","output":"x"}]`,
-		}, body: after("resp_2", `{"type":"function_call_output","call_id":"call_1","output":"x"}`),
-			want: refusalBody("No tool call found for function call output with call_id call_1.", "input", "")},
-		{name: "output of another kind", body: input(callA, `{"type":"custom_tool_call_output","call_id":"call_A","output":"x"}`),
-			want: refusalBody("No tool call found for custom tool call output with call_id call_A.", "input", "")},
-		{name: "custom output without call", body: input(user, customOutB),
-			want: refusalBody("No tool call found for custom tool call output with call_id call_B.", "input", "")},
+// duplicateRefusals are about ids that are there already, or are not.
+var duplicateRefusals = []refusalRow{
+	{name: "duplicate in the input", body: inputBody(`{"id":"msg_9","role":"user","content":"a"}`,
+		`{"id":"msg_9","role":"user","content":"b"}`), want: refusalBody(duplicate("msg_9"), "input", "")},
+	{name: "history sent again on a chain", before: []string{`"input":"calls"`},
+		body: chainBody("resp_1", `{"id":"fc_1","type":"function_call","call_id":"call_1","name":"work","arguments":"{}"}`,
+			`{"type":"function_call_output","call_id":"call_1","output":"x"}`),
+		want: refusalBody(duplicate("fc_1"), "input", "")},
+	{name: "reference to an item of the chain", before: []string{`"input":"x"`},
+		body: chainBody("resp_1", `{"type":"item_reference","id":"msg_1"}`),
+		want: refusalBody(duplicate("msg_1"), "input", "")},
+	{name: "reference to nothing", body: inputBody(`{"id":"msg_404"}`), status: 404,
+		want: refusalBody(notStored("msg_404"), "input", "")},
+}
 
-		{name: "duplicate in the input", body: input(`{"id":"msg_9","role":"user","content":"a"}`,
-			`{"id":"msg_9","role":"user","content":"b"}`), want: refusalBody(duplicate("msg_9"), "input", "")},
-		{name: "history sent again on a chain", before: []string{`"input":"calls"`},
-			body: after("resp_1", `{"id":"fc_1","type":"function_call","call_id":"call_1","name":"work","arguments":"{}"}`,
-				`{"type":"function_call_output","call_id":"call_1","output":"x"}`),
-			want: refusalBody(duplicate("fc_1"), "input", "")},
-		{name: "reference to an item of the chain", before: []string{`"input":"x"`},
-			body: after("resp_1", `{"type":"item_reference","id":"msg_1"}`),
-			want: refusalBody(duplicate("msg_1"), "input", "")},
-		{name: "reference to nothing", body: input(`{"id":"msg_404"}`), status: 404,
-			want: refusalBody(notStored("msg_404"), "input", "")},
+// reasoningRefusals are about reasoning items.
+var reasoningRefusals = []refusalRow{
+	{name: "reasoning at the end", before: []string{`"input":"thinks"`},
+		body: inputBody(`{"id":"rs_1","type":"reasoning","summary":[]}`),
+		want: refusalBody(noFollower("rs_1"), "input", "")},
+	{name: "reasoning before the user", before: []string{`"input":"thinks"`},
+		body: inputBody(`{"id":"rs_1","type":"reasoning","summary":[]}`, user),
+		want: refusalBody(noFollower("rs_1"), "input", "")},
+	{name: "reasoning before the message without its id", before: []string{`"input":"thinks"`},
+		body: inputBody(`{"id":"rs_1","type":"reasoning","summary":[]}`, `{"role":"assistant","content":"hm"}`),
+		want: refusalBody(noFollower("rs_1"), "input", "")},
+	{name: "encrypted reasoning before an output",
+		body: inputBody(callA, `{"id":"rs_9","type":"reasoning","summary":[],"encrypted_content":"e"}`, outputA),
+		want: refusalBody(noFollower("rs_9"), "input", "")},
+	{name: "message without its reasoning", before: []string{`"input":"thinks"`},
+		body: inputBody(`{"id":"msg_1","role":"assistant","content":"hm"}`),
+		want: refusalBody("Item 'msg_1' of type 'message' was provided without its required 'reasoning' item: 'rs_1'.",
+			"input", "")},
+	{name: "reasoning that is not stored", before: []string{`"input":"thinks","store":false`}, status: 404,
+		body: inputBody(`{"id":"rs_1","type":"reasoning","summary":[]}`, `{"id":"msg_1","role":"assistant","content":"hm"}`),
+		want: refusalBody(notStored("rs_1"), "input", "")},
+}
 
-		{name: "reasoning at the end", before: []string{`"input":"thinks"`},
-			body: input(`{"id":"rs_1","type":"reasoning","summary":[]}`),
-			want: refusalBody("Item 'rs_1' of type 'reasoning' was provided without its required following item.", "input", "")},
-		{name: "reasoning before the user", before: []string{`"input":"thinks"`},
-			body: input(`{"id":"rs_1","type":"reasoning","summary":[]}`, user),
-			want: refusalBody("Item 'rs_1' of type 'reasoning' was provided without its required following item.", "input", "")},
-		{name: "reasoning before the message without its id", before: []string{`"input":"thinks"`},
-			body: input(`{"id":"rs_1","type":"reasoning","summary":[]}`, `{"role":"assistant","content":"hm"}`),
-			want: refusalBody("Item 'rs_1' of type 'reasoning' was provided without its required following item.", "input", "")},
-		{name: "encrypted reasoning before an output",
-			body: input(callA, `{"id":"rs_9","type":"reasoning","summary":[],"encrypted_content":"e"}`, outputA),
-			want: refusalBody("Item 'rs_9' of type 'reasoning' was provided without its required following item.", "input", "")},
-		{name: "message without its reasoning", before: []string{`"input":"thinks"`},
-			body: input(`{"id":"msg_1","role":"assistant","content":"hm"}`),
-			want: refusalBody("Item 'msg_1' of type 'message' was provided without its required 'reasoning' item: 'rs_1'.",
-				"input", "")},
-		{name: "reasoning that is not stored", before: []string{`"input":"thinks","store":false`}, status: 404,
-			body: input(`{"id":"rs_1","type":"reasoning","summary":[]}`, `{"id":"msg_1","role":"assistant","content":"hm"}`),
-			want: refusalBody(notStored("rs_1"), "input", "")},
+func TestRefusals(t *testing.T) {
+	for _, group := range [][]refusalRow{
+		requestRefusals, itemRefusals, pairingRefusals, duplicateRefusals, reasoningRefusals,
+	} {
+		for _, r := range group {
+			t.Run(r.name, func(t *testing.T) { r.check(t) })
+		}
 	}
-	for _, r := range rows {
-		t.Run(r.name, func(t *testing.T) {
-			a := newAPI(t, &pawltest.ResponsesOptions{Respond: byWord})
-			for _, members := range r.before {
-				a.create(members)
-			}
-			accepted := len(r.before)
-			got := a.send(http.MethodPost, "/responses", r.body)
-			if r.status == 0 {
-				r.status = http.StatusBadRequest
-			}
-			if got.status != r.status {
-				t.Errorf("status = %d, want %d", got.status, r.status)
-			}
-			if diff := cmp.Diff(r.want, got.body); diff != "" {
-				t.Errorf("body (-want +got):\n%s", diff)
-			}
-			reqs := a.s.Requests()
-			if last := reqs[accepted]; last.Accepted || last.Stored || last.Status != r.status || last.Refusal == nil {
-				t.Errorf("recorded as %+v, want it refused", last)
-			}
-		})
+}
+
+func (r refusalRow) check(t *testing.T) {
+	a := newAPI(t, &pawltest.ResponsesOptions{Respond: byWord})
+	for _, members := range r.before {
+		a.create(members)
+	}
+	got := a.send(http.MethodPost, "/responses", r.body)
+	status := cmp.Or(r.status, http.StatusBadRequest)
+	if got.status != status || got.body != r.want {
+		t.Errorf("got  %d %s\nwant %d %s", got.status, got.body, status, r.want)
+	}
+	last := a.s.Requests()[len(r.before)]
+	if last.Accepted || last.Stored || last.Status != status || last.Refusal == nil {
+		t.Errorf("recorded as %+v, want it refused", last)
 	}
 }
 
