@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -40,67 +39,84 @@ func (m *Machine) Check(f journal.Fact) error {
 	if f.Frame != "" {
 		return notDue("frame %q", f.Frame)
 	}
-	if s, ok := f.Body.(*journal.Started); ok {
+	if s, ok := f.Body.(*journal.Started); ok && s != nil {
 		return m.checkStarted(s)
 	}
-	if m.started == nil {
+	switch {
+	case m.started == nil:
 		return notDue("the run has not started")
-	}
-	if m.finished != nil {
+	case m.finished != nil:
 		return m.checkEnded(f)
 	}
 	switch b := f.Body.(type) {
+	case *journal.Forked:
+		return m.checkForked(b)
 	case *journal.Claimed:
-		if b.Epoch <= m.epoch {
-			return notDue("epoch %d is not newer than %d", b.Epoch, m.epoch)
+		return m.checkClaimed(b)
+	case *journal.Resumed:
+		return nil
+	case *journal.Cancelled:
+		if m.cancelled != nil {
+			return ErrSame
 		}
-	case *journal.Forked, *journal.Resumed, *journal.Cancelled:
+		return nil
+	case *journal.Decided:
+		return m.checkDecided(f.Time, b)
+	case *journal.Intended:
+		return m.checkIntended(b)
+	case *journal.Planned:
+		return m.checkPlanned(b)
+	case *journal.Settled:
+		return m.checkSettled(b)
+	case *journal.Finished:
+		return m.checkFinished(b)
+	}
+	return m.checkOutcome(f)
+}
+
+// checkOutcome checks the facts that end an effect and need few words.
+func (m *Machine) checkOutcome(f journal.Fact) error {
+	switch b := f.Body.(type) {
 	case *journal.Loaded:
 		if m.loaded {
 			return notDue("the history is loaded")
 		}
+		return nil
 	case *journal.Prepared:
 		return m.checkPrepared(b)
-	case *journal.Intended:
-		return m.checkIntended(b)
-	case *journal.Responded:
-		if b.ID.Kind != journal.EffectModel || !m.turn.open || b.ID != m.modelID() {
+	case *journal.Responded: // [M5.4]
+		if !m.turn.open || b.ID != m.modelID() {
 			return notDue("no request %s is open", b.ID)
 		}
-	case *journal.Planned:
-		return m.checkPlanned(b)
-	case *journal.Decided:
-		return m.checkDecided(f.Time, b)
-	case *journal.Settled:
-		return m.checkSettled(b)
+		return nil
 	case *journal.Judged:
-		r := m.last()
-		if r == nil || r.n != b.N || r.planned == nil || r.unsettled > 0 || r.judged != nil {
+		if r := m.last(); r == nil || r.n != b.N || !r.judgeDue() {
 			return notDue("response %d waits for no verdict on its tools", b.N)
 		}
+		return nil
 	case *journal.Confirmed:
 		return m.checkConfirmed(b)
 	case *journal.Absent:
-		return m.checkAbsent(b)
+		if !m.inDoubt(b.ID) {
+			return notDue("%s is not in doubt", b.ID)
+		}
+		return nil
 	case *journal.Failed:
 		return m.checkFailed(b)
 	case *journal.Fired:
 		if b.ID.Kind != journal.EffectWait {
 			return notDue("%s is no wait", b.ID)
 		}
-	case *journal.Finished:
-		return m.checkFinished(b)
-	default:
-		return notDue("fact %T", b)
+		return nil // of a wait that is not wanted any more too [M2.5]
 	}
-	return nil
+	return notDue("fact %T", f.Body)
 }
 
-// checkEnded: after the end a run takes only a new claim and evidence.
+// [M1.4] After the end a run takes a new claim and evidence.
 func (m *Machine) checkEnded(f journal.Fact) error {
 	switch b := f.Body.(type) {
 	case *journal.Claimed:
-		return nil
+		return m.checkClaimed(b)
 	case *journal.Settled:
 		return m.checkSettled(b)
 	case *journal.Decided:
@@ -110,6 +126,7 @@ func (m *Machine) checkEnded(f journal.Fact) error {
 }
 
 func (m *Machine) checkStarted(s *journal.Started) error {
+	managed := s.Conversation != "" || s.Previous != "" || s.Auto
 	switch {
 	case m.started != nil:
 		return notDue("the run has started")
@@ -117,7 +134,7 @@ func (m *Machine) checkStarted(s *journal.Started) error {
 		return notDue("a run needs an id and an agent")
 	case s.Machine > Version:
 		return fmt.Errorf("%w: rules of version %d", journal.ErrNewerJournal, s.Machine)
-	case s.Session != nil && (s.Conversation != "" || s.Previous != "" || s.Auto):
+	case s.Session != nil && managed:
 		return notDue("a session and a server-managed conversation exclude each other")
 	case s.Conversation != "" && (s.Previous != "" || s.Auto):
 		return notDue("a conversation and a previous response exclude each other")
@@ -125,218 +142,156 @@ func (m *Machine) checkStarted(s *journal.Started) error {
 	return nil
 }
 
-func (m *Machine) checkPrepared(b *journal.Prepared) error {
-	r := m.last()
+// [M1.9] A call that may have happened happened in the run that was copied: under
+// the fork's own key nobody could tell.
+func (m *Machine) checkForked(b *journal.Forked) error {
 	switch {
-	case !m.loaded || m.turn.open || m.turn.again || r != nil && (r.planned == nil || r.unsettled > 0):
+	case b.Run == "", b.Run == m.run && (m.session != nil || b.Session == nil):
+		return notDue("a fork needs an id of its own")
+	case b.Session != nil && m.managed():
+		return notDue("a session and a server-managed conversation exclude each other")
+	case m.started.Conversation != "":
+		return notDue("two runs cannot share conversation %q", m.started.Conversation)
+	case m.Exposed():
+		return notDue("a call may have taken effect")
+	}
+	return nil
+}
+
+func (m *Machine) checkClaimed(b *journal.Claimed) error {
+	if b.Epoch <= m.epoch {
+		return notDue("epoch %d is not newer than %d", b.Epoch, m.epoch)
+	}
+	return nil
+}
+
+// prepareDue says that nothing stands before the next turn [M4.1].
+func (m *Machine) prepareDue() bool {
+	r := m.last()
+	return m.loaded && m.open == nil && !m.owed() && !m.turn.open && !m.turn.again &&
+		(r == nil || r.whole() && !r.judgeDue() && r.final() == nil)
+}
+
+func (m *Machine) checkPrepared(b *journal.Prepared) error {
+	switch {
+	case !m.prepareDue():
 		return notDue("no turn is due")
 	case b.N != m.turns+1:
 		return notDue("turn %d follows turn %d", b.N, m.turns)
 	case b.Upto != m.settled:
 		return notDue("a request up to %d when %d is settled", b.Upto, m.settled)
-	case b.Manifest == nil && m.manifests[b.Same] == nil:
-		return notDue("turn %d has no manifest", b.N)
+	case b.Manifest == nil && m.manifests[b.Same] == nil, b.Manifest != nil && b.Same != b.N:
+		return notDue("turn %d has no manifest of turn %d", b.N, b.Same)
 	}
-	return nil
+	if b.Manifest == nil {
+		return nil
+	}
+	switch b.Manifest.ToolUse {
+	case ToolUseAgain, ToolUseFirst, ToolUseNames, ToolUseCustom:
+		return nil
+	}
+	return notDue("tool use %q", b.Manifest.ToolUse)
 }
 
 func (m *Machine) checkIntended(b *journal.Intended) error {
+	if m.failure != nil {
+		return notDue("the run has failed")
+	}
+	due := false
 	switch b.ID.Kind {
-	case journal.EffectModel:
-		if b.ID.N == m.turn.n && b.ID.A == m.turn.attempt+1 && (m.turn.doubt || m.turn.again) {
-			return nil
-		}
+	case journal.EffectModel: // [M5.8]
+		t := &m.turn
+		next := m.modelID()
+		next.A++
+		due = b.ID == next && b.Upto == t.upto && m.cancelled == nil && (t.again || t.doubt && m.started.Conversation == "")
 	case journal.EffectSession:
-		next := m.batches + 1
-		first := m.open == nil && b.ID.A == 1 && m.persisted < m.settled
-		again := m.open != nil && b.ID.A == m.open.attempt+1 && b.Upto == m.open.upto
-		if b.ID.N == next && m.session != nil && b.Upto <= m.settled && b.Upto > m.persisted && (first || again) {
-			return nil
-		}
-	case journal.EffectTool:
-		if c := m.find(b.ID); c != nil && c.state == callReady && c.spec != nil && b.ID.A == c.attempt+1 {
-			return nil
-		}
+		due = m.appendDue(b)
+	case journal.EffectTool: // [M8.2]
+		c := m.find(b.ID)
+		due = c != nil && c.state == callReady && b.ID.A == c.attempt+1 && m.cancelled == nil
 	}
-	return notDue("no effect %s is due", b.ID)
-}
-
-func (m *Machine) checkPlanned(b *journal.Planned) error {
-	r := m.last()
-	if r == nil || r.n != b.N || r.planned != nil {
-		return notDue("response %d waits for no plan", b.N)
-	}
-	next := 0
-	for i := range b.Calls {
-		pc := &b.Calls[i]
-		if pc.P < next || r.first+pc.P >= r.end {
-			return notDue("call at %d of response %d", pc.P, b.N)
-		}
-		for ; next < pc.P; next++ {
-			if m.history[r.first+next].item.NeedsOutput() {
-				return notDue("the call at %d of response %d is not planned", next, b.N)
-			}
-		}
-		next++
-		if err := m.checkPlannedCall(r, pc); err != nil {
-			return err
-		}
-	}
-	for ; r.first+next < r.end; next++ {
-		if m.history[r.first+next].item.NeedsOutput() {
-			return notDue("the call at %d of response %d is not planned", next, b.N)
-		}
-	}
-	if b.Final == journal.FinalMessage && (b.FinalAt < 0 || r.first+b.FinalAt >= r.end) || b.Final != journal.FinalNone && len(b.Calls) > 0 {
-		return notDue("response %d is not final", b.N)
+	if !due {
+		return notDue("no effect %s is due", b.ID)
 	}
 	return nil
 }
 
-func (m *Machine) checkPlannedCall(r *response, pc *journal.PlannedCall) error {
-	it := m.history[r.first+pc.P].item
+// appendDue says that a batch, or another attempt of the open one, may be intended
+// [M10.3] [M10.5] [M10.6].
+func (m *Machine) appendDue(b *journal.Intended) bool {
+	if m.session == nil || m.session.Own {
+		return false
+	}
+	if m.open == nil {
+		return m.owed() && b.ID == effect(journal.EffectSession, m.batches+1) && b.Upto == m.settled
+	}
+	next := m.open.id()
+	next.A++
+	return b.ID == next && b.Upto == m.open.upto && (m.open.absent || m.open.doubt && m.session.Batches)
+}
+
+// [M10.8]
+func (m *Machine) checkConfirmed(b *journal.Confirmed) error {
 	switch {
-	case !it.NeedsOutput():
-		return notDue("item %d of response %d is no call", pc.P, r.n)
-	case pc.Tool < -1 || pc.Tool >= len(r.manifest.Tools):
-		return notDue("tool %d of response %d", pc.Tool, r.n)
-	case pc.Tool == -1 && (pc.Output.IsZero() || pc.Gate != journal.Allow) && !pc.Twin:
-		return notDue("the call at %d of response %d has no tool and no output", pc.P, r.n)
-	case pc.Unreadable && pc.Output.IsZero() && !pc.Twin:
-		return notDue("the unreadable call at %d of response %d has no output", pc.P, r.n)
-	case !pc.Output.IsZero() && !pairs(it, pc.Output):
-		return notDue("the output at %d of response %d is for another call", pc.P, r.n)
+	case m.open != nil && b.N == m.open.n && b.Upto == m.open.upto:
+		return nil
+	case m.open == nil && m.owed() && m.session.Own && b.N == m.batches+1 && b.Upto == m.settled:
+		return nil
 	}
-	return nil
+	return notDue("no batch %d is open", b.N)
 }
 
-// pairs says that out is the output of call.
-func pairs(call, out item.Item) bool {
-	c, o := call.Head(), out.Head()
-	return o.Type == item.OutputType(c.Type) && o.CallID == c.CallID
-}
-
-// checkDecided binds a decision to the interruption and the arguments its decider
-// saw [M9].
-func (m *Machine) checkDecided(now int64, b *journal.Decided) error {
-	c := m.find(b.Call)
-	if c == nil {
-		return notDue("there is no call %s", b.Call)
-	}
-	if b.Stage < c.stage {
-		first := c.decisions[b.Stage]
-		if sameDecision(first, b) {
-			return ErrSame
-		}
-		return &DecidedError{First: first}
-	}
-	kind, open := c.openKind()
-	switch {
-	case b.Stage != c.stage || !open || m.finished != nil || m.cancelled != nil:
-		return notDue("call %s is not open for a decision", b.Call)
-	case b.Digest != c.plan.Digest:
-		return fmt.Errorf("%w (call %s)", ErrDigest, b.Call)
-	case !fits(kind, b.Verdict):
-		return fmt.Errorf("%w: %s cannot settle %s", ErrVerdict, b.Verdict, kind)
-	case b.Sticky && (kind != Approval || c.spec == nil || c.spec.Identity == ""):
-		return fmt.Errorf("%w: only an approval of a known tool can be sticky", ErrVerdict)
-	case b.Arguments != "" && (b.Verdict != journal.Approve || c.attempt > 0):
-		return fmt.Errorf("%w: arguments can be edited only while approving a call that never started", ErrVerdict)
-	case kind == InDoubt && now < c.blocked:
-		return fmt.Errorf("%w (call %s, until %d)", ErrInFlight, b.Call, c.blocked)
-	}
-	if b.Arguments != "" {
-		if _, err := item.Canonical(b.Arguments); err != nil {
-			return fmt.Errorf("%w: %w", ErrVerdict, err)
-		}
-	}
-	return nil
-}
-
-func sameDecision(a, b *journal.Decided) bool {
-	return a.Verdict == b.Verdict && a.Sticky == b.Sticky && a.Arguments == b.Arguments && a.Text == b.Text && a.Digest == b.Digest
-}
-
-func fits(kind InterruptionKind, v journal.Verdict) bool {
-	switch v {
-	case journal.Approve, journal.Reject:
-		return kind == Approval
-	case journal.Settle, journal.Retry, journal.GiveUp:
-		return kind == InDoubt
+// inDoubt says that a request or an append of that id is in doubt.
+func (m *Machine) inDoubt(id journal.EffectID) bool {
+	switch id.Kind {
+	case journal.EffectModel:
+		return m.turn.doubt && id == m.modelID()
+	case journal.EffectSession:
+		return m.open != nil && m.open.doubt && id == m.open.id()
 	}
 	return false
 }
 
-func (m *Machine) checkSettled(b *journal.Settled) error {
-	c := m.find(b.ID)
-	switch {
-	case c == nil || b.ID.A > c.attempt:
-		return notDue("no attempt %s was intended", b.ID)
-	case c.state != callSettled && b.Late:
-		return notDue("call %s is open", b.ID)
-	case b.Outcome == journal.NotExecuted:
-		if c.state != callRunning || b.ID.A != c.attempt || c.epoch != m.epoch {
-			return notDue("only the driver that intended %s may say it was not executed", b.ID)
-		}
-		return nil
-	case b.ID.A == 0 && (b.Outcome == journal.Done || b.Outcome == journal.ToolFailed):
-		return notDue("call %s cannot end without an attempt", b.ID)
-	case b.ID.A > 0 && (c.state == callAsked || c.attempt == 0):
-		return notDue("call %s never started", b.ID)
-	case b.Output.IsZero() || !pairs(m.history[c.slot].item, b.Output):
-		return notDue("the output is not for call %s", b.ID)
-	}
-	return nil
-}
-
-func (m *Machine) checkConfirmed(b *journal.Confirmed) error {
-	if m.session == nil || b.N != m.batches+1 || b.Upto > m.settled || b.Upto <= m.persisted {
-		return notDue("no batch %d is open", b.N)
-	}
-	if !m.session.Own && (m.open == nil || b.Upto != m.open.upto) {
-		return notDue("batch %d was not intended", b.N)
-	}
-	return nil
-}
-
-func (m *Machine) checkAbsent(b *journal.Absent) error {
-	switch b.ID.Kind {
-	case journal.EffectSession:
-		if m.open != nil && m.open.doubt && b.ID.N == m.open.n && b.ID.A == m.open.attempt {
-			return nil
-		}
-	case journal.EffectModel:
-		if m.turn.doubt && b.ID == m.modelID() {
-			return nil
-		}
-	}
-	return notDue("%s is not in doubt", b.ID)
-}
-
+// [M11.2] Only what is due can fail, and only a request is tried again by itself.
 func (m *Machine) checkFailed(b *journal.Failed) error {
+	if b.RetryAt != 0 && b.ID.Kind != journal.EffectModel {
+		return notDue("%s is not tried again by itself", b.ID)
+	}
+	r := m.last()
+	var due bool
 	switch b.ID.Kind {
+	case journal.EffectLoad:
+		due = !m.loaded && b.ID == loadID
+	case journal.EffectPrepare:
+		due = m.prepareDue() && b.ID == effect(journal.EffectPrepare, m.turns+1)
 	case journal.EffectModel:
-		if !m.turn.open || b.ID != m.modelID() {
-			return notDue("no request %s is open", b.ID)
-		}
+		due = m.turn.open && b.ID == m.modelID()
+	case journal.EffectPlan:
+		due = r != nil && r.planned == nil && b.ID == effect(journal.EffectPlan, r.n)
+	case journal.EffectJudge:
+		due = r != nil && r.judgeDue() && b.ID == effect(journal.EffectJudge, r.n)
 	case journal.EffectSession:
-		if m.open == nil || b.ID.N != m.open.n || b.ID.A != m.open.attempt {
-			return notDue("no batch %s is open", b.ID)
-		}
-	case journal.EffectTool, journal.EffectWait:
-		return notDue("%s cannot fail", b.ID)
+		due = m.open != nil && b.ID == m.open.id()
+	case journal.EffectReconcile:
+		due = m.turn.doubt && b.ID == reconcileID(m.modelID()) || m.open != nil && m.open.doubt && b.ID == reconcileID(m.open.id())
+	}
+	if !due {
+		return notDue("no effect %s is due", b.ID)
 	}
 	return nil
 }
 
+// [M14.6] A run ends only as its rules end it.
 func (m *Machine) checkFinished(b *journal.Finished) error {
-	switch {
-	case b.Cancelled && m.cancelled == nil:
-		return notDue("the run was not cancelled")
-	case b.At < -1 || b.At >= len(m.history):
-		return notDue("there is no item %d", b.At)
-	case !b.Cancelled && (m.last() == nil || m.final(m.last()) == nil):
-		return notDue("the run has no final output")
+	switch m.next() {
+	case ruleCancel:
+		if b.Cancelled && b.At == -1 && b.Text == "" {
+			return nil
+		}
+	case ruleFinal:
+		if *b == *m.last().final() {
+			return nil
+		}
 	}
-	return nil
+	return notDue("the run does not end so")
 }

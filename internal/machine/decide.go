@@ -1,10 +1,45 @@
 package machine
 
-import "github.com/pawl-agents/pawl/journal"
+import (
+	"fmt"
 
-// stickyFor returns the sticky decision that covers a call, nil if none does: a
-// rejection covers every call of the tool's identity, an approval answers only a
-// rule that asks [M9].
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// An approval is a call's stage 0; its doubts are the stages from 1 [M9.1].
+
+// gate gives a call that never started its state: its own decision counts more than
+// a sticky one, and that more than the rule, but a rule that denies is final and a
+// sticky rejection covers allowed calls too [M9.9].
+func (m *Machine) gate(c *call) {
+	sticky := m.stickyFor(c)
+	gate := c.plan.Gate
+	switch {
+	case gate == journal.Deny:
+		m.move(c, callDecided)
+	case c.approval != nil:
+		m.rule(c, c.approval)
+	case sticky != nil && (sticky.Verdict == journal.Reject || gate == journal.Ask):
+		m.rule(c, sticky)
+	case gate == journal.Ask:
+		m.move(c, callAsked)
+	default:
+		m.move(c, callReady)
+	}
+}
+
+// rule applies an approval or a rejection. Unreadable arguments never run [M9.8].
+func (m *Machine) rule(c *call, d *journal.Decided) {
+	c.ruling = d
+	if d.Verdict == journal.Reject || c.plan.Unreadable && c.edited == "" {
+		m.move(c, callDecided)
+		return
+	}
+	m.move(c, callReady)
+}
+
+// stickyFor returns the newest sticky decision on the call's tool, nil without one.
 func (m *Machine) stickyFor(c *call) *journal.Decided {
 	if c.spec == nil || c.spec.Identity == "" {
 		return nil
@@ -12,39 +47,33 @@ func (m *Machine) stickyFor(c *call) *journal.Decided {
 	return m.sticky[c.spec.Identity]
 }
 
-// foldDecided applies a decision to its call, and a sticky one to the open calls of
-// the same tool [M9].
+// foldDecided applies a decision to its call, and a sticky one to the calls of the
+// same tool that never started [M9.6].
 func (m *Machine) foldDecided(b *journal.Decided) {
 	c := m.find(b.Call)
-	c.decisions = append(c.decisions, b)
-	c.stage++
-	m.apply(c, b)
+	if b.Stage > 0 {
+		c.doubts = append(c.doubts, b)
+		if b.Verdict == journal.Retry { // [M9.11]
+			m.move(c, callReady)
+		} else {
+			m.move(c, callDecided)
+		}
+		return
+	}
+	c.approval = b
+	if b.Arguments != "" { // [M9.7]
+		c.edited = b.Arguments
+		c.digest, _, _ = item.DigestArguments(b.Arguments)
+	}
+	m.gate(c)
 	if !b.Sticky {
 		return
 	}
 	m.sticky[c.spec.Identity] = b
 	for _, o := range m.last().calls {
-		if o.state == callAsked && o.spec != nil && o.spec.Identity == c.spec.Identity {
-			m.apply(o, &journal.Decided{Verdict: b.Verdict, Text: b.Text})
+		if o.attempt == 0 && o.state != callSettled && o.approval == nil && o.spec != nil && o.spec.Identity == c.spec.Identity {
+			m.gate(o)
 		}
-	}
-}
-
-func (m *Machine) apply(c *call, b *journal.Decided) {
-	switch b.Verdict {
-	case journal.Approve:
-		if b.Arguments != "" {
-			c.edited = b.Arguments
-		}
-		if c.plan.Unreadable && c.edited == "" {
-			c.state = callDecided
-			return
-		}
-		c.state = callReady
-	case journal.Retry:
-		c.state = callReady
-	case journal.Reject, journal.Settle, journal.GiveUp:
-		c.state, c.verdict = callDecided, b
 	}
 }
 
@@ -53,8 +82,111 @@ func (c *call) openKind() (InterruptionKind, bool) {
 	switch {
 	case c.state == callAsked:
 		return Approval, true
-	case c.state == callDoubt && c.spec.OnUnknown != journal.UnknownTell:
+	case c.state == callDoubt && !c.tells():
 		return InDoubt, true
 	}
 	return 0, false
+}
+
+// stage returns the stage of the call's open interruption, or of its next one.
+func (c *call) stage() int {
+	if c.state == callAsked {
+		return 0
+	}
+	return 1 + len(c.doubts)
+}
+
+// revisable says that the call is decided by a sticky decision only and has not
+// started, so that its own decision still counts [M9.4].
+func (c *call) revisable() bool {
+	return c.plan.Gate == journal.Ask && c.approval == nil && c.attempt == 0 && c.state != callSettled
+}
+
+// checkDecided binds a decision to the interruption and the arguments its decider
+// saw.
+func (m *Machine) checkDecided(now int64, b *journal.Decided) error {
+	c := m.find(b.Call)
+	if c == nil || b.Call.A != 0 || b.Stage < 0 {
+		return notDue("there is no call %s at stage %d", b.Call, b.Stage)
+	}
+	if err := c.answered(b); err != nil {
+		return err
+	}
+	kind, open := c.openKind()
+	open = open && b.Stage == c.stage() || b.Stage == 0 && c.revisable()
+	if b.Stage == 0 {
+		kind = Approval
+	}
+	switch {
+	case !open || m.finished != nil || m.cancelled != nil:
+		return notDue("call %s is not open for a decision at stage %d", b.Call, b.Stage)
+	case b.Digest != c.digest:
+		return fmt.Errorf("%w (call %s)", ErrDigest, b.Call)
+	case !fits(kind, b.Verdict):
+		return fmt.Errorf("%w: %s cannot settle %s", ErrVerdict, b.Verdict, kind)
+	case b.Sticky && (kind != Approval || c.spec == nil || c.spec.Identity == ""):
+		return fmt.Errorf("%w: only an approval of a known tool can be sticky", ErrVerdict)
+	case kind == InDoubt && now < c.blocked:
+		return fmt.Errorf("%w (call %s, until %d)", ErrInFlight, b.Call, c.blocked)
+	}
+	return c.checkArguments(b)
+}
+
+// answered returns what a decision meets that comes after the call was decided
+// [M9.5].
+func (c *call) answered(b *journal.Decided) error {
+	switch {
+	case b.Stage == 0 && c.approval != nil:
+		return answer(c.approval, SameDecision(c.approval, b))
+	case b.Stage == 0 && c.ruling != nil && !c.revisable():
+		return answer(c.ruling, c.ruling.Verdict == b.Verdict)
+	case b.Stage > 0 && b.Stage <= len(c.doubts):
+		first := c.doubts[b.Stage-1]
+		return answer(first, SameDecision(first, b))
+	}
+	return nil
+}
+
+func answer(first *journal.Decided, same bool) error {
+	if same {
+		return ErrSame
+	}
+	return &DecidedError{First: first}
+}
+
+// checkArguments checks edited arguments [M9.7].
+func (c *call) checkArguments(b *journal.Decided) error {
+	if b.Arguments == "" {
+		return nil
+	}
+	if b.Verdict != journal.Approve {
+		return fmt.Errorf("%w: arguments can be edited only while approving", ErrVerdict)
+	}
+	if c.kind == item.TypeCustomToolCall {
+		return nil
+	}
+	canonical, err := item.Canonical(b.Arguments)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrVerdict, err)
+	}
+	if string(canonical) != b.Arguments {
+		return fmt.Errorf("%w: the edited arguments are not in canonical form", ErrVerdict)
+	}
+	return nil
+}
+
+// SameDecision says that two decisions decide the same, whoever took them.
+func SameDecision(a, b *journal.Decided) bool {
+	return a.Verdict == b.Verdict && a.Sticky == b.Sticky && a.Arguments == b.Arguments && a.Text == b.Text && a.Digest == b.Digest
+}
+
+// fits says which verdicts settle which interruption [M9.3].
+func fits(kind InterruptionKind, v journal.Verdict) bool {
+	switch v {
+	case journal.Approve, journal.Reject:
+		return kind == Approval
+	case journal.Settle, journal.Retry, journal.GiveUp:
+		return kind == InDoubt
+	}
+	return false
 }

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"math"
+
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -12,11 +14,7 @@ func (m *Machine) fold(f journal.Fact) {
 	case *journal.Started:
 		m.foldStarted(b)
 	case *journal.Forked:
-		m.run, m.session = b.Run, b.Session
-		m.persisted, m.batches, m.open = 0, 0, nil
-		if !m.loaded {
-			m.loadInput()
-		}
+		m.foldForked(b)
 	case *journal.Claimed:
 		m.foldClaimed(b)
 	case *journal.Resumed:
@@ -37,9 +35,9 @@ func (m *Machine) fold(f journal.Fact) {
 	case *journal.Decided:
 		m.foldDecided(b)
 	case *journal.Settled:
-		m.foldSettled(b)
+		m.foldSettled(f.Time, b)
 	case *journal.Judged:
-		delete(m.flight, journal.EffectID{Kind: journal.EffectJudge, N: b.N, A: 1})
+		m.landed(effect(journal.EffectJudge, b.N))
 		m.last().judged = b
 	case *journal.Confirmed:
 		m.foldConfirmed(b)
@@ -48,13 +46,12 @@ func (m *Machine) fold(f journal.Fact) {
 	case *journal.Failed:
 		m.foldFailed(b)
 	case *journal.Fired:
-		delete(m.flight, b.ID)
-		if b.ID.P == 0 {
+		m.landed(b.ID)
+		if m.turn.again && b.ID == m.retryID() { // [M5.10]
 			m.turn.retryAt = 0
 		}
 	case *journal.Cancelled:
-		m.cancelled = b
-		m.failure = nil
+		m.foldCancelled(b)
 	case *journal.Finished:
 		m.finished = b
 	}
@@ -74,15 +71,34 @@ func (m *Machine) foldStarted(b *journal.Started) {
 	}
 }
 
+// [M1.8] A fork has another run's past and nothing of its own in flight.
+func (m *Machine) foldForked(b *journal.Forked) {
+	if b.Run != m.run {
+		m.epoch, m.owner = 0, journal.Owner{}
+	}
+	m.run, m.session = b.Run, b.Session
+	m.persisted, m.batches, m.open = 0, 0, nil
+	m.grounded()
+	if !m.loaded && b.Session == nil {
+		m.loadInput()
+	}
+}
+
+// grounded forgets every effect that was handed out.
+func (m *Machine) grounded() {
+	clear(m.handed)
+	m.inFlight = 0
+}
+
 func (m *Machine) loadInput() {
 	m.loaded = true
 	m.extend(m.started.Input)
 	m.settled = len(m.history)
 }
 
-// [M3] The history is what the session held, the outputs that heal it, the input.
+// [M3.2] The history is what the session held, the outputs that heal it, the input.
 func (m *Machine) foldLoaded(b *journal.Loaded) {
-	delete(m.flight, loadID)
+	m.landed(loadID)
 	m.extend(b.Items)
 	m.persisted = len(m.history)
 	m.extend(b.Healed)
@@ -95,10 +111,11 @@ func (m *Machine) extend(items []item.Item) {
 	}
 }
 
-// [M12] Everything that was in flight under an older epoch is in doubt.
+// [M12] What was open under the older epoch is in doubt.
 func (m *Machine) foldClaimed(b *journal.Claimed) {
-	m.epoch, m.gone = b.Epoch, b.Gone
-	clear(m.flight)
+	before := m.epoch
+	m.epoch, m.owner = b.Epoch, b.Owner
+	m.grounded()
 	if m.open != nil && !m.open.absent {
 		m.open.doubt = true
 	}
@@ -110,22 +127,31 @@ func (m *Machine) foldClaimed(b *journal.Claimed) {
 		return
 	}
 	for _, c := range r.calls {
-		switch {
-		case c.state == callRunning && c.harmless():
-			c.state = callReady
-		case c.state == callRunning:
-			c.state, c.blocked = callDoubt, c.notAfter+Margin
-			if b.Gone {
-				c.blocked = 0
+		if c.state == callRunning {
+			c.exposed = true
+			if c.harmless() { // [M12.3]
+				m.move(c, callReady)
+				continue
 			}
-		case c.state == callDoubt && b.Gone:
+			m.move(c, callDoubt)
+			c.blocked = later(c.notAfter, Margin) // [M12.4]
+		}
+		if c.state == callDoubt && b.Gone && c.epoch == before { // [M12.5]
 			c.blocked = 0
 		}
 	}
 }
 
+// later adds durations to a time and stays in range whatever the ledger says.
+func later(t, d int64) int64 {
+	if t > math.MaxInt64-d {
+		return math.MaxInt64
+	}
+	return t + d
+}
+
 func (m *Machine) foldPrepared(b *journal.Prepared) {
-	delete(m.flight, journal.EffectID{Kind: journal.EffectPrepare, N: b.N, A: 1})
+	m.landed(effect(journal.EffectPrepare, b.N))
 	man, same := b.Manifest, b.N
 	if man == nil {
 		man, same = m.manifests[b.Same], b.Same
@@ -142,25 +168,27 @@ func (m *Machine) foldPrepared(b *journal.Prepared) {
 func (m *Machine) foldIntended(b *journal.Intended) {
 	switch b.ID.Kind {
 	case journal.EffectModel:
-		if m.turn.doubt {
-			m.usage.add(nil)
+		t := &m.turn
+		if t.doubt {
+			m.usage.add(nil) // [M5.9]
 		}
-		m.turn.attempt, m.turn.open, m.turn.doubt, m.turn.again, m.turn.retryAt = b.ID.A, true, false, false, 0
+		t.attempt, t.open, t.doubt, t.again, t.retryAt = b.ID.A, true, false, false, 0
 	case journal.EffectSession:
 		m.open = &batch{n: b.ID.N, upto: b.Upto, attempt: b.ID.A}
 	case journal.EffectTool:
 		c := m.find(b.ID)
-		c.state, c.attempt, c.epoch, c.notAfter = callRunning, b.ID.A, m.epoch, b.NotAfter
+		m.move(c, callRunning)
+		c.attempt, c.epoch, c.notAfter = b.ID.A, m.epoch, b.NotAfter
 	}
 }
 
-// [M6] A response takes its place in the history; the chain moves on.
+// [M6.1] A response takes its place in the history; the chain moves on [M6.4].
 func (m *Machine) foldResponded(b *journal.Responded) {
-	delete(m.flight, b.ID)
-	m.dropReconcile(b.ID)
+	m.landed(b.ID)
+	m.landed(reconcileID(b.ID))
 	m.usage.add(b.Usage)
 	t := &m.turn
-	t.open, t.doubt, t.again = false, false, false
+	t.open, t.doubt, t.again, t.retryAt = false, false, false, 0
 	r := &response{n: len(m.responses) + 1, turn: t.n, id: b.ResponseID, first: len(m.history), manifest: t.manifest}
 	m.extend(b.Items)
 	r.end, r.outEnd = len(m.history), len(m.history)
@@ -173,10 +201,10 @@ func (m *Machine) foldResponded(b *journal.Responded) {
 	}
 }
 
-// [M7] The plan reserves the places of the outputs, in call order.
+// [M7.2] The plan reserves the places of the outputs, in call order.
 func (m *Machine) foldPlanned(b *journal.Planned) {
 	r := m.last()
-	delete(m.flight, journal.EffectID{Kind: journal.EffectPlan, N: b.N, A: 1})
+	m.landed(effect(journal.EffectPlan, b.N))
 	calls := make([]call, len(b.Calls))
 	for i := range b.Calls {
 		pc := &b.Calls[i]
@@ -185,13 +213,16 @@ func (m *Machine) foldPlanned(b *journal.Planned) {
 			m.history[at].dropped = true
 			continue
 		}
+		head := m.history[at].item.Head()
 		c := &calls[i]
 		*c = call{
 			id:     journal.EffectID{Kind: journal.EffectTool, N: r.n, P: pc.P},
 			slot:   at,
 			out:    len(m.history),
-			callID: m.history[at].item.Head().CallID,
+			kind:   head.Type,
+			callID: head.CallID,
 			plan:   pc,
+			digest: pc.Digest,
 		}
 		if pc.Tool >= 0 {
 			c.spec = &r.manifest.Tools[pc.Tool]
@@ -202,68 +233,62 @@ func (m *Machine) foldPlanned(b *journal.Planned) {
 		if m.seen != nil {
 			m.seen[c.callID] = c
 		}
-		m.admit(r, c)
+		if !pc.Output.IsZero() && pc.Gate == journal.Allow { // [M8.1]
+			m.settle(r, c, journal.Rejected, pc.Output)
+		} else {
+			m.gate(c)
+		}
 	}
 	r.outEnd = len(m.history)
 	r.planned = b
 	m.settleResponse(r)
 }
 
-// admit gives a planned call its first state [M8].
-func (m *Machine) admit(r *response, c *call) {
-	sticky := m.stickyFor(c)
-	switch {
-	case !c.plan.Output.IsZero() && c.plan.Gate == journal.Allow:
-		m.settle(r, c, journal.Rejected, c.plan.Output)
-	case c.plan.Gate == journal.Deny:
-		c.state = callDecided
-	case sticky != nil && sticky.Verdict == journal.Reject:
-		c.state, c.verdict = callDecided, sticky
-	case c.plan.Gate == journal.Ask && sticky == nil:
-		c.state = callAsked
-	case c.plan.Unreadable:
-		c.state = callDecided
-	default:
-		c.state = callReady
-	}
-}
-
-func (m *Machine) foldSettled(b *journal.Settled) {
-	id := b.ID
-	delete(m.flight, id)
-	c := m.find(id)
+func (m *Machine) foldSettled(now int64, b *journal.Settled) {
+	m.landed(b.ID)
+	c := m.find(b.ID)
 	if c.state == callSettled {
-		return
+		return // evidence [M8.13]
 	}
 	switch b.Outcome {
 	case journal.NotExecuted:
-		c.state = callReady
+		m.move(c, callReady)
 		return
 	case journal.Unknown:
-		if c.state == callRunning {
-			c.unknown++
-			if c.harmless() && c.unknown < MaxUnknown {
-				c.state = callReady
-				return
+		if c.state != callRunning {
+			break
+		}
+		c.unknown++
+		c.exposed = true
+		if c.harmless() && c.unknown < MaxUnknown { // [M8.3]
+			m.move(c, callReady)
+			return
+		}
+		if c.spec.OnUnknown == journal.UnknownWait {
+			m.move(c, callDoubt)
+			c.blocked = 0
+			if now >= c.notAfter { // the body may not have returned
+				c.blocked = later(c.notAfter, Margin)
 			}
-			if c.spec.OnUnknown == journal.UnknownWait {
-				c.state = callDoubt
-				return
-			}
+			return
 		}
 	}
-	m.settle(m.responses[id.N-1], c, b.Outcome, b.Output)
+	m.settle(m.responses[b.ID.N-1], c, b.Outcome, b.Output)
 }
 
 func (m *Machine) settle(r *response, c *call, o journal.Outcome, out item.Item) {
-	c.state, c.outcome = callSettled, o
+	if c.state == callDoubt {
+		m.landed(waitID(c)) // [M8.15]
+	}
+	m.move(c, callSettled)
+	c.outcome = o
 	m.history[c.out].item = out
 	r.unsettled--
 	m.settleResponse(r)
 }
 
-// settleResponse moves the settled mark over a response whose calls all have
-// their output [M10].
+// settleResponse moves the settled mark over a response whose calls all have their
+// output [M3.4].
 func (m *Machine) settleResponse(r *response) {
 	if r.planned != nil && r.unsettled == 0 {
 		m.settled = r.outEnd
@@ -273,43 +298,56 @@ func (m *Machine) settleResponse(r *response) {
 func (m *Machine) foldConfirmed(b *journal.Confirmed) {
 	if m.open != nil {
 		id := journal.EffectID{Kind: journal.EffectSession, N: b.N, A: m.open.attempt}
-		delete(m.flight, id)
-		m.dropReconcile(id)
+		m.landed(id)
+		m.landed(reconcileID(id))
 	}
 	m.open, m.persisted, m.batches = nil, b.Upto, b.N
 }
 
 func (m *Machine) foldAbsent(b *journal.Absent) {
-	m.dropReconcile(b.ID)
+	m.landed(reconcileID(b.ID))
 	switch b.ID.Kind {
 	case journal.EffectSession:
 		m.open.doubt, m.open.absent = false, true
 	case journal.EffectModel:
+		m.usage.add(nil) // [M5.9]
 		m.turn.open, m.turn.doubt, m.turn.again = false, false, true
 	}
 }
 
-// [M11] A failure stops new effects until a resumed fact; what is in doubt because
+// [M11.1] A failure stops new effects until a resumed fact; what is in doubt because
 // of it is found out then.
 func (m *Machine) foldFailed(b *journal.Failed) {
-	delete(m.flight, b.ID)
+	m.landed(b.ID)
+	fatal := m.cancelled == nil && b.RetryAt == 0
 	switch b.ID.Kind {
 	case journal.EffectModel:
-		m.usage.add(nil)
+		m.landed(reconcileID(b.ID))
 		t := &m.turn
 		t.retryAt = b.RetryAt
-		t.open, t.doubt, t.again = false, false, true
-		if b.Unknown && m.started.Conversation != "" {
-			t.open, t.doubt, t.again = true, true, false
+		if b.Unknown && m.started.Conversation != "" { // [M5.6]
+			t.doubt = true
+			break
 		}
+		m.usage.add(nil)
+		t.open, t.doubt, t.again = false, false, true
 	case journal.EffectSession:
-		m.open.doubt = true
+		m.landed(reconcileID(b.ID))
+		m.open.doubt, fatal = true, true // [M10.7]
+	case journal.EffectReconcile:
+		fatal = fatal || b.ID.P == reconcileSession
 	}
-	if b.RetryAt == 0 && m.failure == nil {
+	if fatal && m.failure == nil {
 		m.failure = b
 	}
 }
 
-func (m *Machine) dropReconcile(about journal.EffectID) {
-	delete(m.flight, reconcileID(about))
+// [M15.2] A cancelled run waits for what may have an outcome, not for a time.
+func (m *Machine) foldCancelled(b *journal.Cancelled) {
+	m.cancelled, m.failure = b, nil
+	for id := range m.handed {
+		if id.Kind == journal.EffectWait {
+			m.landed(id)
+		}
+	}
 }

@@ -10,11 +10,15 @@
 //
 //	m := machine.New()
 //	replay the ledger with m.Replay, or m.Step a started fact
+//	m.Step a claimed fact
 //	for {
 //		rd := m.Ready(now)
 //		if rd.MustSync { append everything not yet durable, then m.Advance }
 //		start rd.Effects; wait for an outcome; m.Check and m.Step it
 //	}
+//
+// To stop, it ends its effects, steps their outcomes, and appends what m.Flush hands
+// out.
 package machine
 
 import (
@@ -33,8 +37,8 @@ const Version = 1
 // moment to notice its deadline.
 const Margin = 2000
 
-// MaxUnknown is how often a call of a repeatable class runs again after an unknown
-// outcome before the model is told.
+// MaxUnknown is how many unknown outcomes a call whose repeat is harmless may have: after
+// that many it does not run again.
 const MaxUnknown = 3
 
 // Status says where a run stands.
@@ -98,17 +102,19 @@ type Range struct{ N, From, Upto int }
 // Machine is one run. It is not safe for concurrent use.
 type Machine struct {
 	state
-	queue   []journal.Fact
-	batch   *Range
-	sync    bool
-	flight  map[journal.EffectID]bool
-	now     int64
-	effects []Effect
+	queue    []journal.Fact
+	batch    *Range
+	effects  []Effect
+	stable   uint64 // facts known to be durable
+	sync     bool
+	handed   map[journal.EffectID]bool // true while in flight, false once ended
+	inFlight int
+	now      int64
 }
 
 // New returns the machine of a run without facts.
 func New() *Machine {
-	return &Machine{flight: make(map[journal.EffectID]bool)}
+	return &Machine{handed: make(map[journal.EffectID]bool)}
 }
 
 // Replay folds a fact that is durable already. A fact that the rules do not allow
@@ -123,7 +129,7 @@ func (m *Machine) Replay(f journal.Fact) error {
 }
 
 // Step folds a fact and queues it for the next Ready. It must have passed Check. An
-// outcome of a call that is settled already is recorded as late.
+// outcome of a call that is settled already is recorded as late [M8.13].
 func (m *Machine) Step(f journal.Fact) {
 	if s, ok := f.Body.(*journal.Settled); ok && m.find(s.ID).state == callSettled && !s.Late {
 		late := *s
@@ -139,30 +145,36 @@ func (m *Machine) emit(f journal.Fact) {
 	m.sync = m.sync || m.syncs(f.Body)
 }
 
-// syncs says which facts are made durable at once [M13].
+// syncs says which facts are made durable at once [M13.2].
 func (m *Machine) syncs(b journal.Body) bool {
 	switch b := b.(type) {
-	case *journal.Started, *journal.Forked, *journal.Settled, *journal.Decided, *journal.Failed,
-		*journal.Cancelled, *journal.Finished, *journal.Absent:
+	case *journal.Started, *journal.Forked, *journal.Decided, *journal.Settled, *journal.Confirmed,
+		*journal.Absent, *journal.Failed, *journal.Cancelled, *journal.Finished:
 		return true
 	case *journal.Intended:
 		return b.ID.Kind != journal.EffectModel || m.started.Conversation != ""
 	case *journal.Prepared, *journal.Responded:
 		return m.started.Conversation != ""
-	case *journal.Confirmed:
-		return true
 	}
 	return false
 }
 
-// Ready applies the rules until nothing more follows and hands out what is queued.
-// now is the driver's time in Unix milliseconds.
+// Ready applies the rules until nothing more follows and hands out what is queued
+// [M2.1]. now is the driver's time in Unix milliseconds.
 func (m *Machine) Ready(now int64) Ready {
 	m.now = now
 	for m.step() {
 	}
 	rd := Ready{Facts: m.queue, Batch: m.batch, Effects: m.effects, Status: m.Status()}
-	rd.MustSync = m.sync || rd.Status != Running && len(rd.Facts) > 0
+	rd.MustSync = m.sync || rd.Status != Running && m.stable < m.facts // [M13.1] [M13.3]
+	m.queue, m.batch, m.effects = nil, nil, nil
+	return rd
+}
+
+// Flush hands out what is queued and applies no rule: the driver stops, and the
+// outcomes of the effects it ended are recorded without new intents behind them [M1.6].
+func (m *Machine) Flush() Ready {
+	rd := Ready{Facts: m.queue, Batch: m.batch, MustSync: m.sync || m.stable < m.facts, Status: m.Status()}
 	m.queue, m.batch, m.effects = nil, nil, nil
 	return rd
 }
@@ -175,12 +187,17 @@ func (m *Machine) Advance(n uint64) {
 	}
 }
 
-// Ended drops the in-flight mark of an effect that ended without a fact: the driver
-// stopped. The effect is handed out again only after a new claim.
-func (m *Machine) Ended(id journal.EffectID) { delete(m.flight, id) }
+// Ended takes an effect out of flight that ended without a fact: the driver stopped.
+// The effect is handed out again only after a new claim [M1.7].
+func (m *Machine) Ended(id journal.EffectID) {
+	if m.handed[id] {
+		m.handed[id] = false
+		m.inFlight--
+	}
+}
 
 // InFlight returns the number of effects handed out and not ended.
-func (m *Machine) InFlight() int { return len(m.flight) }
+func (m *Machine) InFlight() int { return m.inFlight }
 
 // Facts returns the number of facts folded.
 func (m *Machine) Facts() uint64 { return m.facts }
@@ -188,33 +205,39 @@ func (m *Machine) Facts() uint64 { return m.facts }
 // Epoch returns the epoch of the last claim.
 func (m *Machine) Epoch() uint64 { return m.epoch }
 
-// Status says where the run stands.
+// Owner returns who took the run with the last claim [M12.7].
+func (m *Machine) Owner() journal.Owner { return m.owner }
+
+// Status says where the run stands [M1.5].
 func (m *Machine) Status() Status {
 	switch {
 	case m.finished != nil && m.finished.Cancelled:
 		return Cancelled
 	case m.finished != nil:
 		return Finished
-	case m.failure != nil && len(m.flight) == 0:
+	case m.failure != nil && m.inFlight == 0:
 		return Failed
-	case m.started != nil && m.cancelled == nil && len(m.flight) == 0 && m.blocked():
+	case m.cancelled == nil && m.running == 0 && m.next() == ruleWaiting:
 		return Waiting
 	}
 	return Running
 }
 
-// hand gives an effect to the driver unless it has it already.
+// hand gives an effect to the driver unless it was handed out before [M2.3].
 func (m *Machine) hand(e Effect) bool {
-	if m.flight[e.ID] {
+	if _, before := m.handed[e.ID]; before {
 		return false
 	}
-	m.flight[e.ID] = true
+	m.handed[e.ID] = true
+	m.inFlight++
 	m.effects = append(m.effects, e)
 	return true
 }
 
-func (m *Machine) fact(b journal.Body) journal.Fact {
-	return journal.Fact{Time: m.now, Body: b}
+// landed takes an effect out of flight: its outcome is known, or no longer wanted.
+func (m *Machine) landed(id journal.EffectID) {
+	m.Ended(id)
+	delete(m.handed, id)
 }
 
 // Key returns the idempotency key of a call: equal over retry, resume, process and

@@ -12,7 +12,7 @@ const (
 )
 
 // UnknownText tells the model that a call's outcome is unknown, and the key under
-// which the call was made.
+// which the call was made [M8.10].
 func UnknownText(key string) string {
 	return "The outcome of this tool call is unknown: it may or may not have taken effect. " +
 		"Do not assume that it failed. Its idempotency key is " + key + "."
@@ -21,43 +21,65 @@ func UnknownText(key string) string {
 // output builds the output item of a call.
 func (m *Machine) output(c *call, text string) item.Item {
 	it := m.history[c.slot].item
-	if cc, err := it.CustomToolCall(); err == nil {
-		return cc.Output(text)
+	if c.kind == item.TypeCustomToolCall {
+		if cc, err := it.CustomToolCall(); err == nil {
+			return cc.Output(text)
+		}
+		return item.CustomOutput(c.callID, text)
 	}
-	fc, err := it.FunctionCall()
-	if err != nil {
-		return item.FunctionOutput(c.callID, text)
+	if fc, err := it.FunctionCall(); err == nil {
+		return fc.Output(text)
 	}
-	return fc.Output(text)
+	return item.FunctionOutput(c.callID, text)
 }
 
-// settleDecided settles a call by its verdict, or by its plan when a rule denied
-// it or a plain approval met unreadable arguments [M9].
-func (m *Machine) settleDecided(c *call) {
-	s := &journal.Settled{ID: c.id, Outcome: journal.Rejected}
-	v := c.verdict
-	switch {
-	case v == nil && !c.plan.Output.IsZero() && c.plan.Gate != journal.Deny:
-		s.Output = c.plan.Output
+// verdict returns what settles a decided call: the newest decision on a doubt, else
+// what lets it run or not; nil if the rule denied it.
+func (c *call) verdict() *journal.Decided {
+	if n := len(c.doubts); n > 0 {
+		return c.doubts[n-1]
+	}
+	return c.ruling
+}
+
+// ending returns the outcome with which a decided call is settled [M9.10].
+func (c *call) ending() journal.Outcome {
+	switch v := c.verdict(); {
 	case v != nil && v.Verdict == journal.Settle:
-		s.Outcome, s.Output = journal.Decreed, m.output(c, v.Text)
+		return journal.Decreed
 	case v != nil && v.Verdict == journal.GiveUp:
-		s.Outcome, s.Output = journal.Unknown, m.output(c, UnknownText(m.Key(c)))
-	case v != nil && v.Text != "":
+		return journal.Unknown
+	}
+	return journal.Rejected
+}
+
+// [M9.10] A decided call is settled by its verdict.
+func (m *Machine) settleDecided(c *call) bool {
+	v := c.verdict()
+	s := &journal.Settled{ID: c.id, Outcome: c.ending()}
+	switch {
+	case v != nil && v.Verdict == journal.GiveUp:
+		return m.settleUnknown(c)
+	case v != nil && v.Verdict == journal.Approve:
+		s.Output = c.plan.Output
+	case v != nil && (v.Verdict == journal.Settle || v.Text != ""):
 		s.Output = m.output(c, v.Text)
 	case c.plan.Reject != "":
 		s.Output = m.output(c, c.plan.Reject)
 	default:
 		s.Output = m.output(c, RejectedText)
 	}
-	m.emit(m.fact(s))
+	return m.add(s)
 }
 
-// settleCancelled settles an open call of a cancelled run [M15].
-func (m *Machine) settleCancelled(c *call) {
-	s := &journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: m.output(c, CancelledText)}
-	if c.state == callDoubt || c.unknown > 0 {
-		s.Outcome, s.Output = journal.Unknown, m.output(c, UnknownText(m.Key(c)))
+// [M15.3] An open call of a cancelled run did not run, or nobody knows.
+func (m *Machine) settleCancelled(c *call) bool {
+	if c.exposed {
+		return m.settleUnknown(c)
 	}
-	m.emit(m.fact(s))
+	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: m.output(c, CancelledText)})
+}
+
+func (m *Machine) settleUnknown(c *call) bool {
+	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: m.output(c, UnknownText(m.KeyOf(c.id)))})
 }

@@ -1,18 +1,19 @@
 package machine
 
 import (
+	"slices"
+
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
 
 // state is the fold of the facts. Nothing in it is volatile: two machines that
-// folded the same facts have equal states.
+// folded the same facts have equal states [M16.5].
 type state struct {
-	facts  uint64
-	stable uint64
-	run    string
-	epoch  uint64
-	gone   bool
+	facts uint64
+	run   string
+	epoch uint64
+	owner journal.Owner
 
 	started   *journal.Started
 	session   *journal.SessionRef
@@ -27,11 +28,12 @@ type state struct {
 	turn      turn
 	manifests map[int]*journal.Manifest
 	responses []*response
-	seen      map[string]*call
+	running   int              // calls of the newest response that are running
+	seen      map[string]*call // by call id, if the model's ids are unique
 	chain     chain
 	maxTurns  int
 
-	sticky    map[string]*journal.Decided
+	sticky    map[string]*journal.Decided // by tool identity
 	failure   *journal.Failed
 	cancelled *journal.Cancelled
 	finished  *journal.Finished
@@ -59,7 +61,7 @@ type turn struct {
 	attempt       int
 	open          bool // an attempt is intended and has no outcome
 	doubt         bool // that attempt's outcome is unknown
-	again         bool // the last attempt failed; another is due
+	again         bool // no attempt is open; another is due
 	retryAt       int64
 }
 
@@ -96,20 +98,24 @@ const (
 type call struct {
 	id        journal.EffectID // without attempt
 	slot, out int
+	kind      item.Type
 	callID    string
 	spec      *journal.ToolSpec
 	plan      *journal.PlannedCall
+	digest    item.Digest // of the arguments in force
+	edited    string
 	state     callState
 	attempt   int
 	epoch     uint64
 	notAfter  int64
 	blocked   int64 // nobody may act on the call in doubt before this time
-	edited    string
-	stage     int
-	decisions []*journal.Decided
-	verdict   *journal.Decided // what a decided call is settled by; nil: the plan's gate
+	exposed   bool  // an attempt may have happened
 	unknown   int
-	outcome   journal.Outcome
+
+	approval *journal.Decided   // the call's own decision at stage 0
+	ruling   *journal.Decided   // the decision that lets it run or not: its own or a sticky one
+	doubts   []*journal.Decided // the decisions at the stages above 0
+	outcome  journal.Outcome
 }
 
 // harmless says that repeating the call with its key does no harm.
@@ -117,9 +123,28 @@ func (c *call) harmless() bool {
 	return c.spec != nil && (c.spec.Class == journal.ReadOnly || c.spec.Class == journal.Idempotent)
 }
 
-func (m *Machine) managed() bool {
-	s := m.started
-	return s.Conversation != "" || s.Previous != "" || s.Auto
+// tells says that the model, not a person, is told of an unknown outcome.
+func (c *call) tells() bool { return c.spec.OnUnknown == journal.UnknownTell }
+
+// result says that a body of the call ran to an end and settled it [M14.3].
+func (c *call) result() bool {
+	return c.state == callSettled && c.attempt > 0 && (c.outcome == journal.Done || c.outcome == journal.ToolFailed)
+}
+
+// move changes a call's state.
+func (s *state) move(c *call, to callState) {
+	if c.state == callRunning {
+		s.running--
+	}
+	if to == callRunning {
+		s.running++
+	}
+	c.state = to
+}
+
+func (s *state) managed() bool {
+	st := s.started
+	return st.Conversation != "" || st.Previous != "" || st.Auto
 }
 
 // last returns the newest response, nil before the first.
@@ -135,12 +160,17 @@ func (s *state) find(id journal.EffectID) *call {
 	if id.Kind != journal.EffectTool || id.N < 1 || id.N > len(s.responses) {
 		return nil
 	}
-	for _, c := range s.responses[id.N-1].calls {
-		if c.id.P == id.P {
-			return c
-		}
+	calls := s.responses[id.N-1].calls
+	i, ok := slices.BinarySearchFunc(calls, id.P, func(c *call, p int) int { return c.id.P - p })
+	if !ok {
+		return nil
 	}
-	return nil
+	return calls[i]
+}
+
+// owed says that the session lacks something it should hold [M10.2].
+func (s *state) owed() bool {
+	return s.session != nil && s.loaded && s.persisted < s.settled
 }
 
 // Usage sums what the model requests of a run cost.

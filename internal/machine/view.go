@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,12 +53,13 @@ func (m *Machine) Interruptions() []Interruption {
 		if !open {
 			continue
 		}
-		list = append(list, Interruption{Kind: kind, Call: c.id, Stage: c.stage, CallID: c.callID, Tool: m.toolName(c),
-			Arguments: m.Arguments(c.id), Digest: c.plan.Digest, Unreadable: c.plan.Unreadable, Key: m.Key(c), NotBefore: c.blocked})
+		list = append(list, Interruption{Kind: kind, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name,
+			Arguments: m.Arguments(c.id), Digest: c.digest, Unreadable: c.plan.Unreadable, Key: m.KeyOf(c.id), NotBefore: c.blocked})
 	}
 	return list
 }
 
+// toolName returns the name under which the model called the tool.
 func (m *Machine) toolName(c *call) string {
 	if c.spec != nil {
 		return c.spec.Name
@@ -76,7 +78,8 @@ func (m *Machine) Arguments(id journal.EffectID) string {
 		return c.edited
 	}
 	it := m.history[c.slot].item
-	if cc, err := it.CustomToolCall(); err == nil {
+	if c.kind == item.TypeCustomToolCall {
+		cc, _ := it.CustomToolCall()
 		return cc.Input
 	}
 	fc, _ := it.FunctionCall()
@@ -102,24 +105,34 @@ func (m *Machine) Call(id journal.EffectID) (info CallInfo, ok bool) {
 	if c == nil || c.spec == nil {
 		return info, false
 	}
-	info = CallInfo{Item: m.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.plan.Digest,
+	info = CallInfo{Item: m.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.digest,
 		Arguments: m.Arguments(id), Edited: c.edited != "", Attempt: c.attempt}
-	for _, d := range c.decisions {
-		if d.Verdict == journal.Approve {
-			info.By = d.By
-		}
+	if c.ruling != nil && c.ruling.Verdict == journal.Approve {
+		info.By = c.ruling.By
 	}
 	return info, true
 }
 
-// Recorded returns the output of an earlier call with the same call id and digest,
-// if the model's adapter declares that it never reuses ids [M7].
-func (m *Machine) Recorded(callID string, d item.Digest) (out item.Item, ok bool, err error) {
+// OutputOf returns the output a call is settled with, zero while it is open.
+func (m *Machine) OutputOf(id journal.EffectID) item.Item {
+	c := m.find(id)
+	if c == nil {
+		return item.Item{}
+	}
+	return m.history[c.out].item
+}
+
+// KeyOf returns the idempotency key of a call.
+func (m *Machine) KeyOf(id journal.EffectID) string { return Key(m.run, "", id) }
+
+// Recorded returns the output of an earlier call with the same call id, tool and
+// digest, if the model's adapter declares that it never reuses ids [M7].
+func (m *Machine) Recorded(callID, tool string, d item.Digest) (out item.Item, ok bool, err error) {
 	c := m.seen[callID]
 	if c == nil {
 		return out, false, nil
 	}
-	if c.plan.Digest != d {
+	if c.plan.Digest != d || m.toolName(c) != tool {
 		return out, false, fmt.Errorf("pawl: call id %q was used before with other arguments", callID)
 	}
 	return m.history[c.out].item, true, nil
@@ -172,11 +185,15 @@ type Result struct {
 	Output                  item.Item
 }
 
-// Results returns the calls of the newest response whose body ran to an end.
+// Results returns the calls of the newest response whose body ran to an end [M14.3].
 func (m *Machine) Results() []Result {
+	r := m.last()
+	if r == nil {
+		return nil
+	}
 	var list []Result
-	for _, c := range m.last().calls {
-		if c.attempt > 0 && (c.outcome == journal.Done || c.outcome == journal.ToolFailed) {
+	for _, c := range r.calls {
+		if c.result() {
 			list = append(list, Result{Name: c.spec.Name, CallID: c.callID, Arguments: m.Arguments(c.id), Output: m.history[c.out].item})
 		}
 	}
@@ -188,6 +205,7 @@ func (m *Machine) Run() string                  { return m.run }
 func (m *Machine) Started() *journal.Started    { return m.started }
 func (m *Machine) Session() *journal.SessionRef { return m.session }
 func (m *Machine) Turn() int                    { return m.turns }
+func (m *Machine) MaxTurns() int                { return m.maxTurns }
 func (m *Machine) Attempt() int                 { return m.turn.attempt }
 func (m *Machine) Loaded() bool                 { return m.loaded }
 func (m *Machine) Usage() Usage                 { return m.usage }
@@ -240,4 +258,10 @@ func ParseInterruptionID(s string) (call journal.EffectID, stage int, err error)
 		*dst = v
 	}
 	return call, stage, nil
+}
+
+// Exposed says that an attempt of an open call may have happened.
+func (m *Machine) Exposed() bool {
+	r := m.last()
+	return r != nil && slices.ContainsFunc(r.calls, func(c *call) bool { return c.state != callSettled && c.attempt > 0 })
 }

@@ -1,0 +1,153 @@
+package machine
+
+import (
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// checkPlanned checks that the plan names every call of the response once, in order
+// [M7.1].
+func (m *Machine) checkPlanned(b *journal.Planned) error {
+	r := m.last()
+	if r == nil || r.n != b.N || r.planned != nil {
+		return notDue("response %d waits for no plan", b.N)
+	}
+	ids := make(map[string]named, len(b.Calls))
+	items := m.history[r.first:r.end]
+	next := 0
+	for i := range items {
+		planned := next < len(b.Calls) && b.Calls[next].P == i
+		if items[i].item.NeedsOutput() != planned {
+			return notDue("the item at %d of response %d is not planned as what it is", i, b.N)
+		}
+		if !planned {
+			continue
+		}
+		if err := m.checkPlannedCall(r, items[i].item, &b.Calls[next], ids); err != nil {
+			return err
+		}
+		next++
+	}
+	if next < len(b.Calls) {
+		return notDue("response %d has no call at %d", b.N, b.Calls[next].P)
+	}
+	return checkFinal(b, items)
+}
+
+// [M7.8]
+func checkFinal(b *journal.Planned, items []slot) error {
+	ok := false
+	switch b.Final {
+	case journal.FinalNone:
+		ok = true
+	case journal.FinalEmpty:
+		ok = len(b.Calls) == 0
+	case journal.FinalMessage:
+		ok = len(b.Calls) == 0 && b.FinalAt >= 0 && b.FinalAt < len(items) && items[b.FinalAt].item.Type() == item.TypeMessage
+	}
+	if !ok {
+		return notDue("response %d is not final so", b.N)
+	}
+	return nil
+}
+
+// named is a call under a call id.
+type named struct {
+	tool   string
+	digest item.Digest
+}
+
+// checkPlannedCall checks one call; ids are those of the calls before it.
+func (m *Machine) checkPlannedCall(r *response, it item.Item, pc *journal.PlannedCall, ids map[string]named) error {
+	head := it.Head()
+	function := head.Type == item.TypeFunctionCall || head.Type == item.TypeCustomToolCall
+	switch {
+	case !function || pc.Tool < -1 || pc.Tool >= len(r.manifest.Tools): // [M7.3]
+		return notDue("no tool for the %s at %d of response %d", head.Type, pc.P, r.n)
+	case pc.Gate != journal.Allow && pc.Gate != journal.Ask && pc.Gate != journal.Deny:
+		return notDue("gate %q", pc.Gate)
+	}
+	self := named{head.Name, pc.Digest}
+	first, known := ids[head.CallID]
+	c := m.seen[head.CallID]
+	settled := !pc.Output.IsZero()
+	if pc.Twin { // [M7.5]
+		if known && first == self && !settled {
+			return nil
+		}
+		return notDue("the call at %d of response %d is no twin", pc.P, r.n)
+	}
+	ids[head.CallID] = self
+	switch {
+	case pc.Tool == -1 && (!settled || pc.Gate != journal.Allow): // [M7.3]
+		return notDue("the call at %d of response %d has no tool and no output", pc.P, r.n)
+	case pc.Unreadable && !settled, settled && !pc.Unreadable && pc.Gate != journal.Allow: // [M7.4]
+		return notDue("the output planned for the call at %d of response %d", pc.P, r.n)
+	case settled && !pairs(head.Type, head.CallID, pc.Output):
+		return notDue("the output at %d of response %d is for another call", pc.P, r.n)
+	case known, c != nil && (!settled || self != named{m.toolName(c), c.plan.Digest}): // [M7.6]
+		return notDue("the call id at %d of response %d was used before", pc.P, r.n)
+	}
+	return nil
+}
+
+// pairs says that out answers a call of that type and id [M8.4].
+func pairs(call item.Type, callID string, out item.Item) bool {
+	o := out.Head()
+	return o.Type == item.OutputType(call) && o.CallID == callID
+}
+
+func (m *Machine) checkSettled(b *journal.Settled) error {
+	c := m.find(b.ID)
+	switch {
+	case c == nil || b.ID.A < 0 || b.ID.A > c.attempt:
+		return notDue("no attempt %s was intended", b.ID)
+	case c.state != callSettled && b.Late:
+		return notDue("call %s is open", b.ID)
+	}
+	if !m.mayEnd(c, b) {
+		return notDue("%s cannot end as %q", b.ID, b.Outcome)
+	}
+	if b.Outcome == journal.NotExecuted {
+		if !b.Output.IsZero() {
+			return notDue("%s has an output and was not executed", b.ID)
+		}
+		return nil
+	}
+	if !pairs(c.kind, c.callID, b.Output) {
+		return notDue("the output is not for call %s", b.ID)
+	}
+	return nil
+}
+
+// mayEnd says whether an attempt, or with attempt 0 the call itself, may have that
+// outcome now.
+func (m *Machine) mayEnd(c *call, b *journal.Settled) bool {
+	current := c.state == callRunning && b.ID.A == c.attempt
+	switch {
+	case b.ID.A == 0:
+		return m.mayEndUnstarted(c, b.Outcome)
+	case b.Outcome == journal.Done, b.Outcome == journal.ToolFailed: // [M8.12] [M8.13]
+		return true
+	case b.Outcome == journal.Unknown:
+		return current || c.state == callSettled
+	case b.Outcome == journal.NotExecuted: // [M8.11]
+		return current && c.epoch == m.epoch
+	}
+	return false
+}
+
+// mayEndUnstarted says which outcomes are the machine's own [M8.14].
+func (m *Machine) mayEndUnstarted(c *call, o journal.Outcome) bool {
+	switch {
+	case c.state == callSettled || c.state == callRunning:
+		return false
+	case c.state == callDecided:
+		return o == c.ending()
+	case m.cancelled != nil && c.exposed:
+		return o == journal.Unknown
+	case m.cancelled != nil:
+		return o == journal.Dropped
+	}
+	return c.state == callDoubt && c.tells() && o == journal.Unknown
+}
