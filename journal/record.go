@@ -49,8 +49,8 @@ func (r Record) Verify() error {
 //	{"k":kind,"v":version,"f":frame,"t":milliseconds,"s":salt,"h":hash,"p":payload}
 //
 // Version 1 and an empty frame are left out; salt and hash are base64url without
-// padding; the payload's bytes are unchanged. They must stay so: the hash is over
-// them, so a document that was reformatted is refused.
+// padding. The payload is JSON, and stands there as text: its bytes are hashed, and
+// documents pass through tools that reformat what is not a string.
 func AppendRecordJSON(dst []byte, r *Record) []byte {
 	dst = append(dst, `{"k":`...)
 	dst = jsonscan.AppendString(dst, string(r.Kind))
@@ -69,7 +69,7 @@ func AppendRecordJSON(dst []byte, r *Record) []byte {
 	dst = append(dst, `","h":"`...)
 	dst = base64.RawURLEncoding.AppendEncode(dst, r.Hash[:])
 	dst = append(dst, `","p":`...)
-	dst = append(dst, r.Payload...)
+	dst = jsonscan.AppendString(dst, r.Payload)
 	return append(dst, '}')
 }
 
@@ -93,8 +93,7 @@ func ReadRecordJSON(value []byte) (Record, error) {
 		case "h":
 			return scanBytes(r.Hash[:], value)
 		case "p":
-			r.Payload = value
-			return nil
+			return scanText(&r.Payload, value)
 		}
 		return fmt.Errorf("%w: member %q of a record", ErrNewerJournal, key)
 	})

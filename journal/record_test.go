@@ -1,7 +1,9 @@
 package journal_test
 
 import (
+	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -49,7 +51,7 @@ func TestVerifyRefusesAnyChange(t *testing.T) {
 
 func TestRecordJSON(t *testing.T) {
 	r := confirmed()
-	const want = `{"k":"confirmed","f":"a/é","t":-5,"s":"AAECAwQFBgcICQoLDA0ODw","h":"3LrQStiy5kKyZRLOReIf_c7Fs3_F98xlmZ9GCufvxg8","p":{"n":1,"upto":3}}`
+	const want = `{"k":"confirmed","f":"a/é","t":-5,"s":"AAECAwQFBgcICQoLDA0ODw","h":"3LrQStiy5kKyZRLOReIf_c7Fs3_F98xlmZ9GCufvxg8","p":"{\"n\":1,\"upto\":3}"}`
 	text := journal.AppendRecordJSON([]byte("x"), &r)
 	if string(text) != "x"+want {
 		t.Errorf("got  %s\nwant x%s", text, want)
@@ -78,6 +80,42 @@ func TestRecordJSONKeepsBytes(t *testing.T) {
 	}
 }
 
+// A document passes through databases and tools that know only its meaning.
+func TestRecordJSONSurvivesReformatting(t *testing.T) {
+	r := journal.Encode(journal.Fact{Frame: "<a & b>", Body: &journal.Loaded{Items: items(oddItem)}}, [16]byte{1})
+	text := journal.AppendRecordJSON(nil, &r)
+	for name, reformat := range map[string]func() ([]byte, error){
+		"indented": func() ([]byte, error) {
+			var b bytes.Buffer
+			err := json.Indent(&b, text, "", "\t")
+			return b.Bytes(), err
+		},
+		"escaped for HTML": func() ([]byte, error) { return json.Marshal(json.RawMessage(text)) },
+		"as a map": func() ([]byte, error) {
+			var m map[string]any
+			if err := json.Unmarshal(text, &m); err != nil {
+				return nil, err
+			}
+			return json.Marshal(m)
+		},
+	} {
+		changed, err := reformat()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if bytes.Equal(changed, text) {
+			t.Fatalf("%s: nothing changed", name)
+		}
+		got, err := journal.ReadRecordJSON(changed)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(r, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
 func TestReadRecordJSONRefuses(t *testing.T) {
 	r := confirmed()
 	good := string(journal.AppendRecordJSON(nil, &r))
@@ -86,9 +124,10 @@ func TestReadRecordJSONRefuses(t *testing.T) {
 		want     error
 	}{
 		"member":      {`{"k"`, `{"z":1,"k"`, journal.ErrNewerJournal},
-		"payload":     {`"n":1`, `"n":2`, journal.ErrCorrupt},
-		"reformatted": {`{"n":1,`, `{ "n":1,`, journal.ErrCorrupt},
-		"no payload":  {`,"p":{"n":1,"upto":3}`, ``, journal.ErrCorrupt},
+		"payload":     {`{\"n\":1`, `{\"n\":2`, journal.ErrCorrupt},
+		"white space": {`{\"n\":1,`, `{ \"n\":1,`, journal.ErrCorrupt},
+		"no payload":  {`,"p":"{\"n\":1,\"upto\":3}"`, ``, journal.ErrCorrupt},
+		"raw payload": {`"{\"n\":1,\"upto\":3}"`, `{"n":1,"upto":3}`, journal.ErrCorrupt},
 		"short salt":  {`"AAECAwQFBgcICQoLDA0ODw"`, `"AAEC"`, journal.ErrCorrupt},
 		"long salt":   {`"AAECAwQFBgcICQoLDA0ODw"`, `"AAECAwQFBgcICQoLDA0ODxAR"`, journal.ErrCorrupt},
 		"base64":      {`"AAECAwQFBgcICQoLDA0ODw"`, `"AAECAwQFBgcICQoLDA0OD!"`, journal.ErrCorrupt},
