@@ -51,7 +51,7 @@ type drive struct {
 	waits    int
 	drained  time.Time
 	leaseEnd atomic.Int64
-	keeper   *time.Timer
+	unkeep   chan struct{}
 	wake     chan struct{}
 	calling  atomic.Pointer[context.CancelFunc] // cancels the model call in flight
 	unsaved  []journal.Record
@@ -67,10 +67,12 @@ type outcome struct {
 	err  error        // the error behind a failed fact
 }
 
-func (r *Runner) newDrive(agent *Agent, opts *RunOptions) *drive {
-	return &drive{r: r, store: r.store(), agent: agent, opts: opts, m: machine.New(),
+func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
+	d := &drive{r: r, store: r.store(), emit: emit, bg: context.WithoutCancel(ctx), m: machine.New(),
 		outcomes: make(chan outcome), bodies: make(map[journal.EffectID]context.CancelFunc), wake: make(chan struct{}, 1),
 		ended: make(chan struct{})}
+	d.ctx, d.cancel = context.WithCancelCause(ctx)
+	return d
 }
 
 func (d *drive) lease() time.Duration {
@@ -99,9 +101,8 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 		return err
 	}
 	d.epoch, d.claimedRun = c.Epoch, run
-	d.bg = context.WithoutCancel(ctx)
 	d.claimed = &journal.Claimed{Epoch: c.Epoch, Owner: req.Owner, Gone: c.Previous == nil || owner.Gone(c.Previous.Owner)}
-	d.keep(run, from)
+	d.keep(from)
 	if c.Head == 0 {
 		return nil
 	}
@@ -114,39 +115,56 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 	return err
 }
 
-// keep renews the lease at a third of its life for as long as the drive lasts.
-func (d *drive) keep(run string, from time.Time) {
+// keep renews the lease at a third of its life until the claim is released.
+func (d *drive) keep(from time.Time) {
 	ttl := d.lease()
 	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
-	d.keeper = time.AfterFunc(ttl/3, func() {
-		now := time.Now()
-		switch err := d.store.Renew(d.bg, run, d.epoch, ttl); {
-		case err == nil:
-			d.leaseEnd.Store(now.Add(ttl).UnixMilli())
-		case errors.Is(err, ErrFenced):
-			d.leaseEnd.Store(0)
-			d.stop(ErrFenced)
-			return
-		case now.UnixMilli() > d.leaseEnd.Load():
-			d.stop(err)
-			return
+	stop := make(chan struct{})
+	d.unkeep = stop
+	go func() {
+		ticker := time.NewTicker(ttl / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+			}
+			if err := d.renew(ttl); err != nil {
+				d.stop(err)
+				return
+			}
 		}
-		d.keeper.Reset(ttl / 3)
-	})
+	}()
 }
 
-func (d *drive) stop(cause error) {
-	if d.cancel != nil {
-		d.cancel(cause)
+// renew extends the lease. An error ends the driving: the claim is lost, or the lease
+// ran out before the store could be reached again.
+func (d *drive) renew(ttl time.Duration) error {
+	now := time.Now()
+	err := d.store.Renew(d.bg, d.claimedRun, d.epoch, ttl)
+	switch {
+	case err == nil:
+		d.leaseEnd.Store(now.Add(ttl).UnixMilli())
+		return nil
+	case errors.Is(err, ErrFenced):
+		d.leaseEnd.Store(0)
+		return err
+	case time.Now().UnixMilli() < d.leaseEnd.Load():
+		return nil
 	}
+	return err
 }
+
+func (d *drive) stop(cause error) { d.cancel(cause) }
 
 func (d *drive) release() {
-	if d.keeper != nil {
-		d.keeper.Stop()
-		d.store.Release(d.bg, d.claimedRun, d.epoch)
-		d.keeper = nil
+	if d.unkeep == nil {
+		return
 	}
+	close(d.unkeep)
+	d.unkeep = nil
+	d.store.Release(d.bg, d.claimedRun, d.epoch)
 }
 
 func (d *drive) state() *RunState {
@@ -167,20 +185,16 @@ func (d *drive) fail(effect string, err error) error {
 	return &RunError{Run: d.m.Run(), Effect: effect, State: d.state(), Err: err}
 }
 
-func (d *drive) step(b journal.Body) { d.stepFact(b) }
-
-// stepFact steps a fact the driver makes itself.
-func (d *drive) stepFact(b journal.Body) {
+// step steps a fact the driver makes itself.
+func (d *drive) step(b journal.Body) {
 	d.m.Step(journal.Fact{Time: time.Now().UnixMilli(), Body: b})
 }
 
 // run drives until the run ends, waits or fails, or the driving is stopped.
-func (d *drive) run(ctx context.Context) (*Result, error) {
+func (d *drive) run() (*Result, error) {
 	if d.m.Finished() != nil {
 		return d.result()
 	}
-	d.ctx, d.cancel = context.WithCancelCause(ctx)
-	defer d.cancel(nil)
 	defer close(d.ended)
 	defer d.release()
 	d.r.active.Store(d.m.Run(), d)

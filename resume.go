@@ -20,7 +20,7 @@ func (a *Agent) model(opts *RunOptions) model.Model {
 }
 
 // resume opens a run that has begun.
-func (r *Runner) resume(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) (*drive, error) {
+func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) error {
 	var given *RunState
 	var run string
 	switch from := from.(type) {
@@ -28,35 +28,34 @@ func (r *Runner) resume(ctx context.Context, agent *Agent, from Resumable, opts 
 		run = string(from)
 	case *RunState:
 		if from == nil {
-			return nil, &ConfigError{Field: "Resume", Problem: "the state is nil"}
+			return &ConfigError{Field: "Resume", Problem: "the state is nil"}
 		}
 		given, run = from, from.Run()
 	default:
-		return nil, &ConfigError{Field: "Resume", Problem: "nothing to resume from"}
+		return &ConfigError{Field: "Resume", Problem: "nothing to resume from"}
 	}
-	stored, isNew, err := r.stored(ctx, run, given)
+	stored, isNew, err := d.r.stored(ctx, run, given)
 	if err != nil {
-		return nil, &RunError{Run: run, State: given, Err: err}
+		return &RunError{Run: run, State: given, Err: err}
 	}
-	if agent, err = r.agentFor(agent, stored.AgentKey()); err != nil {
-		return nil, stored.refused(err)
+	if agent, err = d.r.agentFor(agent, stored.AgentKey()); err != nil {
+		return stored.refused(err)
 	}
 	m := agent.model(opts)
-	if err := errors.Join(agent.check(m)); err != nil {
-		return nil, stored.refused(err)
+	if err := agent.check(m); err != nil {
+		return stored.refused(err)
 	}
 	if err := opts.check(m, true); err != nil {
-		return nil, stored.refused(err)
+		return stored.refused(err)
 	}
-	d := r.newDrive(agent, opts)
-	d.resumed = true
-	if d.session, err = r.bind(stored.fold().Session(), opts.Session, isNew && given.forked()); err != nil {
-		return nil, stored.refused(err)
+	d.agent, d.opts, d.resumed = agent, opts, true
+	if d.session, err = d.r.bind(stored.fold().Session(), opts.Session, isNew && given.forked()); err != nil {
+		return stored.refused(err)
 	}
 	if given != nil {
 		d.staged = given.staged
 	}
-	return d, d.reopen(ctx, stored, given, isNew)
+	return d.reopen(ctx, stored, given, isNew)
 }
 
 // stored returns what the store knows of a run. A run it does not have is new to it:
@@ -159,15 +158,15 @@ func (d *drive) attach(opts *RunOptions) error {
 // goOn steps what begins a resume: the claim, what a failed store did not take, and
 // that a failure is to be tried again.
 func (d *drive) goOn(given *RunState) error {
-	d.stepFact(d.claimed)
+	d.step(d.claimed)
 	if ref := d.m.Session(); d.session != nil && ref == nil {
-		d.stepFact(&journal.Forked{Run: d.m.Run(), Session: d.r.sessionRef(d.session)})
+		d.step(&journal.Forked{Run: d.m.Run(), Session: d.r.sessionRef(d.session)})
 	}
 	if given != nil {
 		d.recall(given.unsaved)
 	}
 	if d.m.Failure() != nil || d.opts.MaxTurns != 0 {
-		d.stepFact(&journal.Resumed{MaxTurns: d.opts.MaxTurns})
+		d.step(&journal.Resumed{MaxTurns: d.opts.MaxTurns})
 	}
 	return nil
 }

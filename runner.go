@@ -58,14 +58,14 @@ func (r *Runner) store() journal.Driver {
 // *ConfigError for a mistake found before anything happened. Cancelling ctx stops the
 // driving, not the run: it stays resumable.
 func (r *Runner) Run(ctx context.Context, agent *Agent, input Input, opts *RunOptions) (*Result, error) {
-	return r.drive(ctx, nil, func(ctx context.Context) (*drive, error) { return r.begin(ctx, agent, input, opts.orDefault()) })
+	return r.drive(ctx, nil, func(d *drive) error { return d.begin(ctx, agent, input, opts.orDefault()) })
 }
 
 // Stream is Run, shown as it happens. Everything runs on the caller's goroutine
 // except tools; leaving the loop stops the driving and leaves the run resumable. An
 // error is the last thing the stream yields.
 func (r *Runner) Stream(ctx context.Context, agent *Agent, input Input, opts *RunOptions) iter.Seq2[Event, error] {
-	return r.stream(ctx, func(ctx context.Context) (*drive, error) { return r.begin(ctx, agent, input, opts.orDefault()) })
+	return r.stream(ctx, func(d *drive) error { return d.begin(ctx, agent, input, opts.orDefault()) })
 }
 
 // Resumable is what a run can be resumed from: a *RunState, or a RunID.
@@ -81,15 +81,15 @@ func (*RunState) resumable() {}
 // first, also if somebody else drives the run. With a nil agent it is found among
 // Runner.Agents. Resuming a run that ended returns its result.
 func (r *Runner) Resume(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) (*Result, error) {
-	return r.drive(ctx, nil, func(ctx context.Context) (*drive, error) { return r.resume(ctx, agent, from, opts.orDefault()) })
+	return r.drive(ctx, nil, func(d *drive) error { return d.resume(ctx, agent, from, opts.orDefault()) })
 }
 
 // ResumeStream is Resume, shown as it happens, as Stream shows Run.
 func (r *Runner) ResumeStream(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) iter.Seq2[Event, error] {
-	return r.stream(ctx, func(ctx context.Context) (*drive, error) { return r.resume(ctx, agent, from, opts.orDefault()) })
+	return r.stream(ctx, func(d *drive) error { return d.resume(ctx, agent, from, opts.orDefault()) })
 }
 
-func (r *Runner) stream(ctx context.Context, open func(context.Context) (*drive, error)) iter.Seq2[Event, error] {
+func (r *Runner) stream(ctx context.Context, open func(*drive) error) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		gone := false
 		emit := func(ev Event) bool {
@@ -110,37 +110,36 @@ func (r *Runner) stream(ctx context.Context, open func(context.Context) (*drive,
 }
 
 // drive is the one path of run, stream and resume.
-func (r *Runner) drive(ctx context.Context, emit func(Event) bool, open func(context.Context) (*drive, error)) (*Result, error) {
-	d, err := open(ctx)
-	if err != nil {
+func (r *Runner) drive(ctx context.Context, emit func(Event) bool, open func(*drive) error) (*Result, error) {
+	d := r.newDrive(ctx, emit)
+	defer d.cancel(nil)
+	if err := open(d); err != nil {
 		return nil, err
 	}
-	d.emit = emit
-	return d.run(ctx)
+	return d.run()
 }
 
 // begin opens a new run, or attaches to the one that has the id.
-func (r *Runner) begin(ctx context.Context, agent *Agent, input Input, opts *RunOptions) (*drive, error) {
-	started, err := r.started(agent, input, opts)
+func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunOptions) error {
+	started, err := d.r.started(agent, input, opts)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	d := r.newDrive(agent, opts)
-	d.session = opts.Session
+	d.agent, d.opts, d.session = agent, opts, opts.Session
 	if err := d.claim(ctx, started.Run, 0); err != nil {
-		return nil, &RunError{Run: started.Run, Err: err}
+		return &RunError{Run: started.Run, Err: err}
 	}
 	if len(d.records) == 0 {
 		d.step(started)
 		d.step(d.claimed)
-		return d, nil
+		return nil
 	}
 	d.resumed = true
 	if have := d.m.Started(); have.Digest != started.Digest || have.Agent != started.Agent {
 		d.release()
-		return nil, &RunError{Run: started.Run, State: d.state(), Err: ErrRunExists}
+		return &RunError{Run: started.Run, State: d.state(), Err: ErrRunExists}
 	}
-	return d, d.attach(opts)
+	return d.attach(opts)
 }
 
 // started is the first fact of a run. What is wrong with the agent, the options or
