@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-agents/pawl/internal/owner"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
@@ -137,6 +138,8 @@ func (d *drive) adopt(ctx context.Context, given *RunState) error {
 		return given.refused(err)
 	}
 	d.records, d.m = given.records, m
+	// Nothing in this store was released by whoever had the run elsewhere.
+	d.claimed.Gone = owner.Gone(m.Owner())
 	return given.submit(ctx, d.store, given.staged)
 }
 
