@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -143,11 +144,9 @@ func (d *drive) planCall(c *plannedCall) {
 		c.plan.Gate = d.askRule(c)
 	}
 	if c.plan.Gate != Allow && d.opts.ToolErrors != nil {
-		c.plan.Reject = d.errorText(ToolErrorRejected, c.fc, rejectedText)
+		c.plan.Reject = d.errorText(ToolErrorRejected, c.fc, machine.RejectedText)
 	}
 }
-
-const rejectedText = "Tool execution was not approved."
 
 // askRule asks the approval rule. A rule that errs, panics, takes too long or gives
 // no answer means that a person decides.

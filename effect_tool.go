@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -97,17 +98,8 @@ func (d *drive) unknown(id journal.EffectID, why string) *journal.Settled {
 
 // argumentsOf reads the empty text as the empty object.
 func argumentsOf(args string) string {
-	if isBlank(args) {
+	if strings.TrimSpace(args) == "" {
 		return "{}"
 	}
 	return args
-}
-
-func isBlank(s string) bool {
-	for i := range len(s) {
-		if s[i] != ' ' && s[i] != '\t' && s[i] != '\n' && s[i] != '\r' {
-			return false
-		}
-	}
-	return true
 }

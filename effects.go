@@ -2,6 +2,8 @@ package pawl
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -330,14 +332,15 @@ func (d *drive) build(instructions string) {
 	}
 }
 
+// settingsDigest names the model and its settings in a manifest, so that a ledger
+// shows when they changed.
 func settingsDigest(m model.Model, s *ModelSettings) string {
 	info := m.Info()
-	text := info.Provider + "\x00" + info.Name
-	if s != nil {
-		text += fmt.Sprintf("\x00%+v", *s)
+	text, err := json.Marshal([]any{info.Provider, info.Name, s})
+	if err != nil {
+		text = []byte(err.Error())
 	}
-	d, _, _ := item.DigestArguments(text)
-	return d.String()[:22]
+	return item.Digest(sha256.Sum256(text)).String()
 }
 
 // judge asks the custom tool-use behaviour.
