@@ -245,6 +245,27 @@ func TestOpenPythonFile(t *testing.T) {
 	}
 }
 
+// A migration that fails leaves the schema it found.
+func TestMigrationIsOneTransaction(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	database(t, path, pythonTables+`CREATE INDEX pawl_runs_session ON agent_messages (session_id)`)
+	s, err := OpenSQLite(path, nil)
+	if err == nil {
+		s.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "migration to version 1") {
+		t.Fatalf("OpenSQLite: %v, want the migration's error", err)
+	}
+	db := raw(t, path)
+	if got := query[string](t, db, `SELECT group_concat(name, ' ' ORDER BY name) FROM sqlite_schema WHERE type = 'table'`); got != "agent_messages agent_sessions sqlite_sequence" {
+		t.Errorf("tables after the failed migration: %s", got)
+	}
+	if _, err := db.Exec(`DROP INDEX pawl_runs_session`); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, nil)
+}
+
 // The definitions of Python's tables must not depend on who made them.
 func TestPythonTablesAreEqual(t *testing.T) {
 	dir := t.TempDir()

@@ -46,8 +46,10 @@ CREATE TABLE pawl_runs (
 	pid     INTEGER NOT NULL DEFAULT 0,
 	start   TEXT NOT NULL DEFAULT ''
 ) STRICT;
-CREATE INDEX pawl_runs_session ON pawl_runs (session, ended) WHERE session IS NOT NULL;
+-- An index ends with the id, so each gives its runs in order.
 CREATE INDEX pawl_runs_open ON pawl_runs (id) WHERE ended = 0;
+CREATE INDEX pawl_runs_session ON pawl_runs (session) WHERE session IS NOT NULL;
+CREATE INDEX pawl_runs_session_open ON pawl_runs (session) WHERE session IS NOT NULL AND ended = 0;
 
 CREATE TABLE pawl_facts (
 	run     INTEGER NOT NULL REFERENCES pawl_runs (id),

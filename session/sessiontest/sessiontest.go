@@ -310,8 +310,13 @@ func doneContext(t *testing.T, open Open) {
 }
 
 func backend(t *testing.T, open Open) {
-	name := func(id string) string { return open(id).(session.Backend).Backend() }
-	if name("s") == "" || name("s") != name("s") || name("s") != name("other") {
-		t.Errorf("backends of one store: %q, %q, %q", name("s"), name("s"), name("other"))
+	name := open("s").(session.Backend).Backend()
+	if name == "" {
+		t.Error("the backend has no name")
+	}
+	for _, id := range []string{"s", "other"} {
+		if got := open(id).(session.Backend).Backend(); got != name {
+			t.Errorf("the backend of session %s is %q, was %q", id, got, name)
+		}
 	}
 }
