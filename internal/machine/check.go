@@ -39,7 +39,7 @@ func (m *Machine) Check(f journal.Fact) error {
 	if f.Frame != "" {
 		return notDue("frame %q", f.Frame)
 	}
-	if s, ok := f.Body.(*journal.Started); ok && s != nil {
+	if s, ok := f.Body.(*journal.Started); ok {
 		return m.checkStarted(s)
 	}
 	switch {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
@@ -86,6 +87,14 @@ func (c *call) openKind() (InterruptionKind, bool) {
 		return InDoubt, true
 	}
 	return 0, false
+}
+
+// waits says that every open call of the response waits for a decision.
+func (r *response) waits() bool {
+	return !slices.ContainsFunc(r.calls, func(c *call) bool {
+		_, open := c.openKind()
+		return c.state != callSettled && !open
+	})
 }
 
 // stage returns the stage of the call's open interruption, or of its next one.

@@ -169,6 +169,7 @@ func (m *Machine) foldIntended(b *journal.Intended) {
 	switch b.ID.Kind {
 	case journal.EffectModel:
 		t := &m.turn
+		m.landed(m.retryID())
 		if t.doubt {
 			m.usage.add(nil) // [M5.9]
 		}

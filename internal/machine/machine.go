@@ -121,7 +121,7 @@ func New() *Machine {
 // is an error: the ledger was edited.
 func (m *Machine) Replay(f journal.Fact) error {
 	if err := m.Check(f); err != nil {
-		return fmt.Errorf("pawl: fact %d (%s) does not follow from the ledger: %w", m.facts+1, f.Body.Kind(), err)
+		return fmt.Errorf("pawl: fact %d (%T) does not follow from the ledger: %w", m.facts+1, f.Body, err)
 	}
 	m.fold(f)
 	m.stable = m.facts
@@ -217,7 +217,7 @@ func (m *Machine) Status() Status {
 		return Finished
 	case m.failure != nil && m.inFlight == 0:
 		return Failed
-	case m.cancelled == nil && m.running == 0 && m.next() == ruleWaiting:
+	case m.cancelled == nil && m.next() == ruleWaiting && m.last().waits():
 		return Waiting
 	}
 	return Running

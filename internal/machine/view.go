@@ -126,7 +126,7 @@ func (m *Machine) OutputOf(id journal.EffectID) item.Item {
 func (m *Machine) KeyOf(id journal.EffectID) string { return Key(m.run, "", id) }
 
 // Recorded returns the output of an earlier call with the same call id, tool and
-// digest, if the model's adapter declares that it never reuses ids [M7].
+// digest, if the model's adapter declares that it never reuses ids [M7.7].
 func (m *Machine) Recorded(callID, tool string, d item.Digest) (out item.Item, ok bool, err error) {
 	c := m.seen[callID]
 	if c == nil {
@@ -166,8 +166,8 @@ func (m *Machine) InputEnd() (history, input int) {
 	return input - len(m.started.Input), input
 }
 
-// Response returns the newest response that has no plan: its ordinal, its items and
-// the manifest it was asked under.
+// Response returns the newest response: its ordinal, its items and the manifest it was
+// asked under. The ordinal is 0 before the first.
 func (m *Machine) Response() (n int, items []item.Item, man *journal.Manifest) {
 	r := m.last()
 	if r == nil {

@@ -1,0 +1,208 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// views are the commands that tell what the machine says.
+var views = map[string]func(*script, command) string{
+	"history":       (*script).historyText,
+	"interruptions": (*script).interruptionsText,
+	"status":        func(s *script, _ command) string { return s.m.Status().String() },
+	"usage": func(s *script, _ command) string {
+		u := s.m.Usage()
+		return fmt.Sprintf("%d requests, %d unreported, %d tokens", u.Requests, u.Unreported, u.Total)
+	},
+	"in-flight": func(s *script, _ command) string { return fmt.Sprint(s.m.InFlight()) },
+	"request": func(s *script, c command) string {
+		return s.itemsText(s.number(c.word(1)), s.number(c.word(2)))
+	},
+	"results": func(s *script, _ command) string {
+		var list []string
+		for _, r := range s.m.Results() {
+			list = append(list, fmt.Sprintf("%s %s %s %s", r.CallID, r.Name, r.Arguments, itemText(r.Output)))
+		}
+		return strings.Join(list, "\n")
+	},
+	"call": func(s *script, c command) string {
+		info, ok := s.m.Call(s.effect(c.word(1)))
+		return fmt.Sprintf("%v %s %s by=%s attempt=%d edited=%v", ok, info.CallID, info.Arguments, info.By, info.Attempt, info.Edited)
+	},
+}
+
+func (s *script) historyText(command) string {
+	return s.itemsText(0, len(s.m.history)) + fmt.Sprintf("settled %d, in the session %d\n", s.m.settled, s.m.persisted)
+}
+
+func (s *script) itemsText(from, upto int) string {
+	var b strings.Builder
+	for i, p := range s.m.history[from:upto] {
+		switch {
+		case p.dropped:
+			fmt.Fprintf(&b, "%d dropped\n", from+i)
+		case p.item.IsZero():
+			fmt.Fprintf(&b, "%d reserved\n", from+i)
+		default:
+			fmt.Fprintf(&b, "%d %s\n", from+i, itemText(p.item))
+		}
+	}
+	return b.String()
+}
+
+func (s *script) interruptionsText(command) string {
+	var b strings.Builder
+	for _, in := range s.m.Interruptions() {
+		fmt.Fprintf(&b, "%s %s %s %s %s", in.Kind, InterruptionID(in.Call, in.Stage), in.CallID, in.Tool, in.Arguments)
+		if in.Unreadable {
+			b.WriteString(" unreadable")
+		}
+		if in.NotBefore > 0 {
+			fmt.Fprintf(&b, " not before %d", in.NotBefore)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func itemText(it item.Item) string {
+	h := it.Head()
+	switch h.Type {
+	case "":
+		return "-"
+	case item.TypeMessage:
+		m, _ := it.Message()
+		return h.Role + " " + m.Text()
+	case item.TypeFunctionCall:
+		fc, _ := it.FunctionCall()
+		return fmt.Sprintf("call %s %s %s", h.CallID, h.Name, fc.Arguments)
+	case item.TypeFunctionCallOutput:
+		out, _ := it.FunctionCallOutput()
+		return fmt.Sprintf("output %s %s", h.CallID, outputText(out.Text))
+	case item.TypeCustomToolCallOutput:
+		out, _ := it.CustomToolCallOutput()
+		return fmt.Sprintf("custom output %s %s", h.CallID, outputText(out.Text))
+	}
+	return string(h.Type)
+}
+
+// outputText names the standard texts.
+func outputText(text string) string {
+	switch {
+	case text == RejectedText:
+		return "(rejected)"
+	case text == CancelledText:
+		return "(cancelled)"
+	case strings.HasPrefix(text, "The outcome of this tool call is unknown"):
+		return "(unknown)"
+	}
+	return text
+}
+
+func effectText(e Effect) string {
+	text := e.ID.String()
+	switch e.ID.Kind {
+	case journal.EffectLoad, journal.EffectPlan, journal.EffectJudge:
+	case journal.EffectPrepare:
+		text += fmt.Sprintf(" upto %d", e.Upto)
+	case journal.EffectWait:
+		text += fmt.Sprintf(" until %d", e.Until)
+	case journal.EffectTool:
+		text += fmt.Sprintf(" key %.13s not after %d", e.Key, e.NotAfter)
+	case journal.EffectReconcile:
+		text += fmt.Sprintf(" about %s [%d,%d)", e.About, e.From, e.Upto)
+	default:
+		text += fmt.Sprintf(" [%d,%d)", e.From, e.Upto)
+	}
+	if e.Previous != "" {
+		text += " after " + e.Previous
+	}
+	return text
+}
+
+// factText says a fact in a line, what is 0 or false left out.
+func (s *script) factText(body journal.Body) string {
+	words := []string{string(body.Kind())}
+	add := func(use bool, format string, args ...any) {
+		if use {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	switch b := body.(type) {
+	case *journal.Started:
+		add(true, "%s", b.Run)
+	case *journal.Forked:
+		add(true, "%s", b.Run)
+	case *journal.Claimed:
+		add(true, "epoch %d", b.Epoch)
+		add(b.Gone, "gone")
+	case *journal.Resumed:
+		add(b.MaxTurns != 0, "max-turns %d", b.MaxTurns)
+	case *journal.Loaded:
+		add(true, "%d items, %d healed", len(b.Items), len(b.Healed))
+	case *journal.Prepared:
+		add(true, "turn %d upto %d", b.N, b.Upto)
+		add(b.Manifest == nil, "as turn %d", b.Same)
+	case *journal.Intended:
+		add(true, "%s", b.ID)
+		add(b.Upto > 0, "upto %d", b.Upto)
+		add(b.NotAfter > 0, "not after %d", b.NotAfter)
+	case *journal.Responded:
+		add(true, "%s %s", b.ID, b.ResponseID)
+	case *journal.Planned:
+		add(true, "%d", b.N)
+		for i := range b.Calls {
+			add(true, "%s", plannedText(&b.Calls[i]))
+		}
+		add(b.Final != journal.FinalNone, "final %s", b.Final)
+	case *journal.Decided:
+		add(true, "%s %s", InterruptionID(b.Call, b.Stage), b.Verdict)
+		add(b.Sticky, "sticky")
+		add(b.Arguments != "", "%s", b.Arguments)
+	case *journal.Settled:
+		add(true, "%s", b.ID)
+		add(b.Outcome == journal.Done, "done")
+		add(b.Outcome != journal.Done, "%s", b.Outcome)
+		add(b.Late, "late")
+		add(!b.Output.IsZero(), "%s", itemText(b.Output))
+	case *journal.Judged:
+		add(true, "%d", b.N)
+		add(b.Final, "final %s", b.Text)
+	case *journal.Confirmed:
+		add(true, "batch %d upto %d", b.N, b.Upto)
+		add(b.Found, "found")
+	case *journal.Absent:
+		add(true, "%s", b.ID)
+	case *journal.Failed:
+		add(true, "%s %s", b.ID, b.Code)
+		add(b.Unknown, "unknown")
+		add(b.RetryAt > 0, "retry at %d", b.RetryAt)
+	case *journal.Fired:
+		add(true, "%s", b.ID)
+	case *journal.Finished:
+		add(b.Cancelled, "cancelled")
+		add(b.At >= 0, "at %d: %s", b.At, itemText(s.m.At(b.At)))
+		add(b.At < 0 && !b.Cancelled, "text %q", b.Text)
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
+}
+
+func plannedText(pc *journal.PlannedCall) string {
+	text := fmt.Sprint(pc.P)
+	if pc.Gate != journal.Allow {
+		text += ":" + string(pc.Gate)
+	}
+	if pc.Unreadable {
+		text += ":unreadable"
+	}
+	if pc.Twin {
+		text += ":twin"
+	}
+	if !pc.Output.IsZero() {
+		text += ":output"
+	}
+	return text
+}
