@@ -114,7 +114,7 @@ func OpenResponses(opts *ResponsesOptions) (*ResponsesServer, error) {
 		s.opts.Now = time.Now
 	}
 	if s.opts.DeltaSize <= 0 {
-		s.opts.DeltaSize = 16
+		s.opts.DeltaSize = defaultDelta
 	}
 	s.script.add(s.opts.Steps)
 	s.log.retain = s.opts.Retain

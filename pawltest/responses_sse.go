@@ -7,6 +7,9 @@ import (
 	"github.com/pawl-agents/pawl/item"
 )
 
+// defaultDelta is the number of bytes of text in one delta unless somebody says otherwise.
+const defaultDelta = 16
+
 // events sends the stream of one response in the service's order, each event through send:
 // https://platform.openai.com/docs/api-reference/responses-streaming
 type events struct {
