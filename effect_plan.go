@@ -25,7 +25,10 @@ func (d *drive) plan() (journal.Body, error) {
 		return nil, err
 	}
 	if len(calls) == 0 {
-		return b, d.planFinal(b, items)
+		if err := d.planFinal(b, items); err != nil {
+			return nil, err
+		}
+		return b, nil
 	}
 	b.Calls = make([]journal.PlannedCall, len(calls))
 	for i := range calls {
