@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/schema"
@@ -202,7 +203,7 @@ func (t Tool) named() Tool {
 		t.err = fmt.Errorf("there is no effect class %q", t.effect)
 	}
 	if t.err != nil {
-		t.err = fmt.Errorf("pawl: tool %q: %w", t.name, t.err)
+		t.err = fmt.Errorf("pawl: tool %q: %s", t.name, strings.TrimPrefix(t.err.Error(), "pawl: "))
 	}
 	return t
 }
