@@ -1,0 +1,100 @@
+# Two commands are all a change needs: `make test` before every commit, `make proof`
+# before a release. `make help` lists the rest.
+
+GO ?= go
+
+# The tests compile and run at most two packages at a time: the race detector and
+# SQLite's fsyncs make more of them slower, not faster.
+P ?= 2
+
+# CI=1 keeps the kinds of proof and cuts their sizes.
+ifneq ($(CI),)
+FUZZTIME  ?= 10s
+CHECKS    ?= 1000
+AGAIN     ?= 2
+KILLS     ?= 100
+else
+FUZZTIME  ?= 10m
+CHECKS    ?= 20000
+AGAIN     ?= 20
+KILLS     ?= 1000
+endif
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: tools build vet lint format race ## Everything a commit must pass: build, vet, staticcheck, gofmt, tests with the race detector, examples.
+
+.PHONY: proof
+proof: tools fuzz properties again kill ## What takes longer than `make test`. CI=1 does less of each.
+
+.PHONY: bench
+bench: ## Measure beside a floor in the same run; fails where a limit is passed.
+	$(GO) run ./internal/bench -check
+
+.PHONY: fmt
+fmt: ## Format the code.
+	gofmt -w $$(git ls-files '*.go')
+
+.PHONY: cover
+cover: ## Write coverage.html and print the total.
+	$(GO) test -p $(P) -coverpkg=./... -coverprofile=coverage.out ./...
+	$(GO) tool cover -html=coverage.out -o coverage.html
+	$(GO) tool cover -func=coverage.out | tail -1
+
+# Parts of test.
+
+.PHONY: tools build vet lint format race
+
+tools:
+	@v=$$($(GO) env GOVERSION 2>/dev/null | sed 's/^go//; s/ .*//'); \
+	test -n "$$v" || { echo "missing: Go 1.26 or newer (https://go.dev/dl)"; exit 1; }; \
+	printf '1.26\n%s\n' "$$v" | sort -V -C || { echo "missing: Go 1.26 or newer; this is Go $$v"; exit 1; }
+	@test "$$($(GO) env CGO_ENABLED)" = 1 && command -v "$$($(GO) env CC)" >/dev/null || \
+	{ echo "missing: gcc (or another C compiler in CC, and CGO_ENABLED=1); the race detector needs it"; exit 1; }
+
+build:
+	$(GO) build ./...
+
+vet:
+	$(GO) vet ./...
+
+lint:
+	$(GO) tool staticcheck ./...
+
+format:
+	@wrong=$$(gofmt -l $$(git ls-files '*.go')); \
+	test -z "$$wrong" || { echo "not formatted (make fmt):"; echo "$$wrong"; exit 1; }
+
+# Examples are tests too: their output is compared.
+race:
+	$(GO) test -race -p $(P) -timeout 15m ./...
+
+# Parts of proof.
+
+.PHONY: fuzz properties again kill
+
+# A fuzz target runs alone, so find them all first.
+fuzz:
+	@$(GO) test -p $(P) -list '^Fuzz' ./... | \
+	awk '/^Fuzz/{t[n++]=$$1} /^ok/{for(i=0;i<n;i++) print $$2, t[i]; n=0}' | \
+	while read -r package target; do \
+		echo "== $$package $$target $(FUZZTIME)"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+# Every package that draws with rapid, with more draws.
+properties:
+	$(GO) test -p $(P) -timeout 4h $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
+	awk '/pgregory.net\/rapid/{print $$1}') -rapid.checks=$(CHECKS)
+
+# Goroutines and processes meet in another order each time.
+again:
+	$(GO) test -race -p $(P) -timeout 4h -count $(AGAIN) . ./journal/... ./session/... ./sqlstore/... ./scenarios/...
+
+kill:
+	$(GO) test -timeout 4h -run '^TestKill' ./cmd/pawl/... -kills $(KILLS)
