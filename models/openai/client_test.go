@@ -1,7 +1,10 @@
 package openai_test
 
 import (
+	"context"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -151,6 +154,25 @@ func TestIdempotencyKeyDoesNotAllowASecondSending(t *testing.T) {
 	}
 	if diff := cmp.Diff([]bool{true, false, false}, replayable); diff != "" {
 		t.Errorf("bodies that can be had again (-want +got):\n%s", diff)
+	}
+}
+
+// Headers and a small body go out together.
+func TestSmallRequestIsOneWrite(t *testing.T) {
+	first := make(chan string, 1)
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			buf := make([]byte, 64<<10)
+			n, _ := theirs.Read(buf)
+			first <- string(buf[:n])
+			theirs.Close()
+		}()
+		return ours, nil
+	}}
+	_, _ = modelOver(transport).Call(t.Context(), request(), nil) // there is no answer
+	if got := <-first; !strings.HasSuffix(got, "\r\n\r\n"+`{"model":"gpt-5.2","input":[]}`) {
+		t.Errorf("the first write is %q", got)
 	}
 }
 

@@ -20,7 +20,9 @@ import (
 )
 
 // stream makes one call that answers with events (https://platform.openai.com/docs/api-reference/responses-streaming).
-func (c *Client) stream(ctx context.Context, body []byte, opts []option.RequestOption, keepUsage bool, emit func(*model.Event) bool) (*model.Response, error) {
+func (c *Client) stream(
+	ctx context.Context, body []byte, opts []option.RequestOption, keepUsage bool, emit func(*model.Event) bool,
+) (*model.Response, error) {
 	requestCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	res, err := c.do(requestCtx, http.MethodPost, responsesPath, body, opts...)
@@ -69,10 +71,11 @@ type doneItem struct {
 	raw   []byte
 }
 
-// run reads events until the terminal one and returns what that says.
+// run reads events until the terminal one and returns what that says. The library's decoder does for that: it hands out the
+// bytes of an event as they came, each in memory of its own.
 func (s *stream) run() (*model.Response, error) {
 	body := &eventBody{ReadCloser: s.res.Body, left: MaxResponseSize}
-	decoder := ssestream.NewDecoder(&http.Response{Header: s.res.Header, Body: body})
+	decoder := ssestream.NewDecoder(&http.Response{Body: body}) // without a content type, which may choose another decoder
 	for decoder.Next() {
 		body.left = MaxResponseSize
 		frame := decoder.Event()
@@ -113,7 +116,6 @@ func (s *stream) show(data []byte) *model.Event {
 func (s *stream) take(data []byte) (*model.Response, error) {
 	switch s.event.kind {
 	case "response.output_item.done":
-		// The decoder hands out each event in memory of its own.
 		s.done = append(s.done, doneItem{s.event.index, s.event.item})
 	case "response.completed", "response.incomplete", "response.failed":
 		return s.finish()
@@ -161,8 +163,6 @@ func (s *stream) cut(cause error) *model.Error {
 	switch {
 	case errors.Is(cause, bufio.ErrTooLong), errors.Is(cause, errTooLarge):
 		return malformed(s.res, errTooLarge)
-	case s.ctx.Err() != nil:
-		return answerCut(s.ctx, s.res, cause)
 	case cause == nil:
 		return answerCut(s.ctx, s.res, model.ErrStreamCut)
 	}

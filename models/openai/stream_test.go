@@ -159,6 +159,16 @@ func TestStreamFailures(t *testing.T) {
 	}
 }
 
+// The bound is on each event, not on the stream.
+func TestLongStream(t *testing.T) {
+	large := frame("response.image_generation_call.partial_image", `"partial_image_b64":"`+strings.Repeat("x", openai.MaxResponseSize/2)+`"`)
+	stream := large + large + large + frame("response.completed", `"response":`+emptyResponse)
+	s := newFakeServer(t, answerStream(stream))
+	if _, err := call(t.Context(), s.model(), request(), true); err != nil {
+		t.Error(err)
+	}
+}
+
 // streamTransport answers with a stream that the test writes.
 func streamTransport(body io.ReadCloser) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
