@@ -187,8 +187,12 @@ func (s *script) plannedCall(p int, it item.Item, man *journal.Manifest, seen ma
 			pc.Tool = i
 		}
 	}
-	fc, _ := it.FunctionCall()
-	var err error
+	fc, err := it.FunctionCall()
+	if err != nil { // a custom tool reads any text
+		cc, _ := it.CustomToolCall()
+		pc.Digest, _, _ = item.DigestArguments(cc.Input)
+		return pc
+	}
 	pc.Digest, _, err = item.DigestArguments(fc.Arguments)
 	recorded, known, _ := s.m.Recorded(head.CallID, head.Name, pc.Digest)
 	key := head.CallID + head.Name + pc.Digest.String()

@@ -141,6 +141,12 @@ func (c command) option(s *script, name string, otherwise int) int {
 	return otherwise
 }
 
+// fact returns the fact a command would step.
+func (s *script) fact(text string) journal.Fact {
+	c := parseCommand(text)
+	return journal.Fact{Time: s.now, Body: bodies[c.word(0)](s, c), Frame: c.options["frame"]}
+}
+
 // do runs a command and returns what came of it.
 func (s *script) do(text string) string {
 	s.t.Helper()
@@ -175,11 +181,10 @@ func (s *script) do(text string) string {
 		s.status = s.m.Status()
 		return "status " + s.status.String()
 	default:
-		body, ok := bodies[c.word(0)]
-		if !ok {
+		if bodies[c.word(0)] == nil {
 			s.t.Fatalf("no command %q", c.word(0))
 		}
-		f := journal.Fact{Time: s.now, Body: body(s, c), Frame: c.options["frame"]}
+		f := s.fact(text)
 		if err := s.m.Check(f); err != nil {
 			s.held = false
 			return "refused: " + err.Error()

@@ -260,6 +260,22 @@ func ParseInterruptionID(s string) (call journal.EffectID, stage int, err error)
 	return call, stage, nil
 }
 
+// Startable returns the calls that may start, also those that wait for their turn
+// [M8.5].
+func (m *Machine) Startable() iter.Seq[journal.EffectID] {
+	return func(yield func(journal.EffectID) bool) {
+		r := m.last()
+		if r == nil || r.unsettled == 0 || m.cancelled != nil {
+			return
+		}
+		for _, c := range r.calls {
+			if c.state == callReady && !yield(c.id) {
+				return
+			}
+		}
+	}
+}
+
 // Exposed says that an attempt of an open call may have happened.
 func (m *Machine) Exposed() bool {
 	r := m.last()
