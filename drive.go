@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
-	"github.com/pawl-agents/pawl/internal/owner"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
@@ -36,10 +35,12 @@ type drive struct {
 	pending    []journal.Fact // handed out by the machine, not recorded
 	consume    []string
 
+	caller context.Context
 	ctx    context.Context // ends when the drive stops
 	cancel context.CancelCauseFunc
 	bg     context.Context // for the store: what happened is recorded also after ctx
 	emit   func(Event) bool
+	inEmit bool  // the reader's code runs
 	gone   bool  // the reader left
 	err    error // the first error, for the caller
 	shown  bool  // output of the current attempt was visible
@@ -55,7 +56,8 @@ type drive struct {
 	wake     chan struct{}
 	calling  atomic.Pointer[context.CancelFunc] // cancels the model call in flight
 	unsaved  []journal.Record
-	discard  bool // what the machine decided last is not to be recorded
+	handed   []machine.Effect // not started yet
+	left     bool             // a body was left running
 
 	request request
 }
@@ -68,103 +70,11 @@ type outcome struct {
 }
 
 func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
-	d := &drive{r: r, store: r.store(), emit: emit, bg: context.WithoutCancel(ctx), m: machine.New(),
+	d := &drive{r: r, store: r.store(), emit: emit, caller: ctx, bg: context.WithoutCancel(ctx), m: machine.New(),
 		outcomes: make(chan outcome), bodies: make(map[journal.EffectID]context.CancelFunc), wake: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	return d
-}
-
-func (d *drive) lease() time.Duration {
-	if d.r.Lease > 0 {
-		return d.r.Lease
-	}
-	return DefaultLease
-}
-
-// claim takes the run, under an epoch larger than above, and folds its ledger. A live
-// claim whose owner is known to be gone is taken over.
-func (d *drive) claim(ctx context.Context, run string, above uint64) error {
-	req := journal.ClaimRequest{Owner: owner.Self(), TTL: d.lease(), Above: above}
-	from := time.Now()
-	c, err := d.store.Claim(ctx, run, req)
-	var held *journal.ClaimedError
-	if errors.As(err, &held) && owner.Gone(held.Holder.Owner) {
-		req.Takeover = held.Holder.Epoch
-		from = time.Now()
-		c, err = d.store.Claim(ctx, run, req)
-	}
-	if err != nil {
-		if errors.As(err, &held) {
-			err = fmt.Errorf("%w: %w", ErrClaimed, err)
-		}
-		return err
-	}
-	d.epoch, d.claimedRun = c.Epoch, run
-	d.claimed = &journal.Claimed{Epoch: c.Epoch, Owner: req.Owner, Gone: c.Previous == nil || owner.Gone(c.Previous.Owner)}
-	d.keep(from)
-	if c.Head == 0 {
-		return nil
-	}
-	if d.records, err = d.store.Read(ctx, run, 0); err == nil {
-		d.m, err = replay(d.records)
-	}
-	if err != nil {
-		d.release()
-	}
-	return err
-}
-
-// keep renews the lease at a third of its life until the claim is released.
-func (d *drive) keep(from time.Time) {
-	ttl := d.lease()
-	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
-	stop := make(chan struct{})
-	d.unkeep = stop
-	go func() {
-		ticker := time.NewTicker(ttl / 3)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-ticker.C:
-			}
-			if err := d.renew(ttl); err != nil {
-				d.stop(err)
-				return
-			}
-		}
-	}()
-}
-
-// renew extends the lease. An error ends the driving: the claim is lost, or the lease
-// ran out before the store could be reached again.
-func (d *drive) renew(ttl time.Duration) error {
-	now := time.Now()
-	err := d.store.Renew(d.bg, d.claimedRun, d.epoch, ttl)
-	switch {
-	case err == nil:
-		d.leaseEnd.Store(now.Add(ttl).UnixMilli())
-		return nil
-	case errors.Is(err, ErrFenced):
-		d.leaseEnd.Store(0)
-		return err
-	case time.Now().UnixMilli() < d.leaseEnd.Load():
-		return nil
-	}
-	return err
-}
-
-func (d *drive) stop(cause error) { d.cancel(cause) }
-
-func (d *drive) release() {
-	if d.unkeep == nil {
-		return
-	}
-	close(d.unkeep)
-	d.unkeep = nil
-	d.store.Release(d.bg, d.claimedRun, d.epoch)
 }
 
 func (d *drive) state() *RunState {
@@ -190,26 +100,47 @@ func (d *drive) step(b journal.Body) {
 	d.m.Step(journal.Fact{Time: time.Now().UnixMilli(), Body: b})
 }
 
-// run drives until the run ends, waits or fails, or the driving is stopped.
-func (d *drive) run() (*Result, error) {
+// run drives until the run ends, waits or fails, or the driving is stopped. If the
+// reader's loop panics, the driving stops as if the reader had left.
+func (d *drive) run() (res *Result, err error) {
 	if d.m.Finished() != nil {
+		d.hello()
 		return d.result()
 	}
 	defer close(d.ended)
 	defer d.release()
 	d.r.active.Store(d.m.Run(), d)
 	defer d.r.active.CompareAndDelete(d.m.Run(), d)
+	returned := false
+	defer func() {
+		if !returned {
+			d.gone = true
+			d.halt(context.Canceled)
+		}
+	}()
+	d.hello()
+	res, err = d.loop()
+	returned = true
+	return res, err
+}
+
+// hello shows what every stream begins with.
+func (d *drive) hello() {
 	d.send(&RunStarted{Run: d.m.Run(), Resumed: d.resumed})
 	d.send(&AgentUpdated{Agent: d.agent})
+}
+
+func (d *drive) loop() (*Result, error) {
 	for {
 		if _, err := d.drain(d.drained.IsZero()); err != nil {
 			return nil, d.halt(err)
 		}
-		rd := d.m.Ready(time.Now().UnixMilli())
-		if err := d.check(rd.Effects); err != nil {
+		if err := d.unchanged(); err != nil {
 			return nil, d.halt(err)
 		}
+		rd := d.m.Ready(time.Now().UnixMilli())
 		d.pending = append(d.pending, rd.Facts...)
+		d.handed = rd.Effects
 		if rd.MustSync {
 			if err := d.commit(rd.Batch); err != nil {
 				return nil, d.halt(err)
@@ -226,15 +157,30 @@ func (d *drive) run() (*Result, error) {
 			continue
 		}
 		if d.gone || d.ctx.Err() != nil {
-			return nil, d.halt(context.Cause(d.ctx))
+			return nil, d.halt(d.cause())
 		}
-		for _, e := range rd.Effects {
+		if err := d.hold(); err != nil {
+			return nil, d.halt(err)
+		}
+		for len(d.handed) > 0 {
+			e := d.handed[0]
+			d.handed = d.handed[1:]
 			d.start(e)
 		}
 		if err := d.collect(); err != nil {
 			return nil, d.halt(err)
 		}
 	}
+}
+
+// cause says why the drive stops. Whoever cancelled the caller's context finds its
+// error in it.
+func (d *drive) cause() error {
+	cause := context.Cause(d.ctx)
+	if err := d.caller.Err(); err != nil && !errors.Is(cause, err) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return cause
 }
 
 // more reports whether a run that stopped goes on after all, because of something
@@ -253,15 +199,11 @@ func (d *drive) end(status machine.Status) (*Result, error) {
 	return d.result()
 }
 
-// check refuses to start a call whose tool has changed since it was planned; nothing
-// of what the machine just decided is recorded then.
-func (d *drive) check(effects []machine.Effect) error {
-	for _, e := range effects {
-		if e.ID.Kind != journal.EffectTool {
-			continue
-		}
-		if err := d.changed(e.ID); err != nil {
-			d.discard = true
+// unchanged refuses to go on while a call that may start has a tool that is gone or
+// another one than when the call was planned.
+func (d *drive) unchanged() error {
+	for id := range d.m.Startable() {
+		if err := d.changed(id); err != nil {
 			return err
 		}
 	}
@@ -439,7 +381,10 @@ func (d *drive) send(ev Event) {
 	if d.emit == nil || d.gone {
 		return
 	}
-	if !d.emit(ev) {
+	d.inEmit = true
+	stay := d.emit(ev)
+	d.inEmit = false
+	if !stay {
 		d.gone = true
 		d.stop(context.Canceled)
 	}

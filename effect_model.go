@@ -32,7 +32,12 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 		ctx, stop = context.WithTimeout(ctx, timeout)
 		defer stop()
 	}
-	d.shown = false
+	if d.shown = false; e.ID.A > 1 {
+		d.send(&Reset{Turn: e.ID.N, Attempt: e.ID.A})
+	}
+	if d.gone {
+		return nil, model.ErrAbandoned
+	}
 	res, err := m.Call(ctx, req, d.emitter(e.ID))
 	switch {
 	case err == nil:

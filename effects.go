@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -58,6 +57,9 @@ var errWoken = errors.New("pawl: the driver was woken to cancel the run")
 
 func (d *drive) inline(e machine.Effect) (body journal.Body, err error) {
 	defer func() {
+		if d.inEmit {
+			return // the panic is the reader's own
+		}
 		if v := recover(); v != nil {
 			body, err = nil, &PanicError{In: effectName(e.ID), Value: v, Stack: string(debug.Stack())}
 		}
@@ -144,7 +146,7 @@ func (d *drive) collect() error {
 		case o := <-d.outcomes:
 			d.queue = append(d.queue, o)
 		case <-d.ctx.Done():
-			return context.Cause(d.ctx)
+			return d.cause()
 		case <-d.wake:
 			d.drained = time.Time{}
 		case <-timer.C:
@@ -183,7 +185,12 @@ func (d *drive) settle() error {
 			d.err = o.err
 		}
 		fact := journal.Fact{Time: time.Now().UnixMilli(), Body: o.body}
-		if err := d.m.Check(fact); err != nil {
+		switch err := d.m.Check(fact); {
+		case errors.Is(err, machine.ErrNotDue) && (o.id.Kind == journal.EffectTool || o.id.Kind == journal.EffectWait):
+			// It answers nothing that is open any more [M2.5].
+			d.m.Ended(o.id)
+			continue
+		case err != nil:
 			return fmt.Errorf("pawl: the outcome of %s does not fit the run: %w", effectName(o.id), err)
 		}
 		d.m.Step(fact)
@@ -195,21 +202,22 @@ func (d *drive) settle() error {
 // recorded. It returns the error of the run.
 func (d *drive) halt(cause error) error {
 	d.stop(cause)
-	d.await()
-	if rd := d.m.Flush(); !d.discard {
-		d.pending = append(d.pending, rd.Facts...)
-		switch {
-		case len(d.unsaved) > 0:
-			d.unsaved = append(d.unsaved, d.encode(d.pending)...)
-		case errors.Is(cause, ErrFenced):
-		default:
-			if err := d.commit(rd.Batch); err != nil && cause == nil {
-				cause = err
-			}
+	for _, e := range d.handed {
+		if e.ID.Kind == journal.EffectTool {
+			d.queue = append(d.queue, outcome{id: e.ID, body: &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}})
 		}
 	}
-	if cause == nil {
-		cause = context.Canceled
+	d.settle()
+	d.await()
+	rd := d.m.Flush()
+	d.pending = append(d.pending, rd.Facts...)
+	switch {
+	case len(d.unsaved) > 0, errors.Is(cause, ErrFenced):
+		d.unsaved = append(d.unsaved, d.encode(d.pending)...)
+	default:
+		// If this fails too, the state has what is not recorded; the first error
+		// is the caller's.
+		d.commit(rd.Batch)
 	}
 	return d.fail("", cause)
 }
@@ -226,16 +234,13 @@ func (d *drive) await() {
 		select {
 		case o := <-d.outcomes:
 			d.queue = append(d.queue, o)
-			if d.settle() != nil {
-				return
-			}
 		case <-timer.C:
+			d.left = true
 			for id := range d.bodies {
 				d.queue = append(d.queue, outcome{id: id, body: d.unknown(id, "the driver stopped before the tool ended")})
 			}
-			d.settle()
-			return
 		}
+		d.settle()
 	}
 }
 

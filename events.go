@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-agents/pawl/model"
 )
 
-// Event is something a stream shows. Apart from the model's deltas, an event is
-// shown after the fact it tells of is recorded. Its types are those of this package;
+// Event is something a stream shows. Apart from what a model sends while it writes, an
+// event is shown after the fact it tells of is recorded. Its types are those of this package;
 // expect new ones.
 type Event interface{ event() }
 
@@ -156,22 +156,13 @@ func (d *drive) show(facts []journal.Fact) {
 				}
 			}
 		case *journal.Intended:
-			d.showIntended(b)
+			if info, ok := d.m.Call(b.ID); ok {
+				d.send(&ToolStarted{Tool: info.Spec.Name, CallID: info.CallID, Key: d.m.KeyOf(b.ID), Attempt: b.ID.A})
+			}
 		case *journal.Settled:
 			if !b.Output.IsZero() && !b.Late && d.m.OutputOf(b.ID) == b.Output {
 				d.send(&ItemCreated{Name: ToolOutput, Item: b.Output, Turn: d.m.Turn()})
 			}
-		}
-	}
-}
-
-func (d *drive) showIntended(b *journal.Intended) {
-	switch b.ID.Kind {
-	case journal.EffectModel:
-		d.send(&Reset{Turn: b.ID.N, Attempt: b.ID.A})
-	case journal.EffectTool:
-		if info, ok := d.m.Call(b.ID); ok {
-			d.send(&ToolStarted{Tool: info.Spec.Name, CallID: info.CallID, Key: d.m.KeyOf(b.ID), Attempt: b.ID.A})
 		}
 	}
 }

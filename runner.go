@@ -63,9 +63,14 @@ func (r *Runner) Run(ctx context.Context, agent *Agent, input Input, opts *RunOp
 
 // Stream is Run, shown as it happens. Everything runs on the caller's goroutine
 // except tools; leaving the loop stops the driving and leaves the run resumable. An
-// error is the last thing the stream yields.
+// error is the last thing the stream yields. Ranging over it again goes on with the same
+// run.
 func (r *Runner) Stream(ctx context.Context, agent *Agent, input Input, opts *RunOptions) iter.Seq2[Event, error] {
-	return r.stream(ctx, func(d *drive) error { return d.begin(ctx, agent, input, opts.orDefault()) })
+	o := *opts.orDefault()
+	if o.ID == "" {
+		o.ID = newRunID()
+	}
+	return r.stream(ctx, func(d *drive) error { return d.begin(ctx, agent, input, &o) })
 }
 
 // Resumable is what a run can be resumed from: a *RunState, or a RunID.

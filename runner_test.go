@@ -102,7 +102,9 @@ func calling(list ...pawl.Item) step { return items(list...) }
 
 // failing is a step that fails.
 func failing(err error) step {
-	return func(context.Context, *model.Request, func(*model.Event) bool) (*model.Response, error) { return nil, err }
+	return func(context.Context, *model.Request, func(*model.Event) bool) (*model.Response, error) {
+		return nil, err
+	}
 }
 
 // hanging is a step that answers when its context ends, and says that it was entered.

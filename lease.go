@@ -1,0 +1,123 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/owner"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// minLease keeps a lease longer than a driver needs to renew it.
+const minLease = 10 * time.Millisecond
+
+func (d *drive) lease() time.Duration {
+	if d.r.Lease > 0 {
+		return max(d.r.Lease, minLease)
+	}
+	return DefaultLease
+}
+
+// claim takes the run, under an epoch larger than above, and folds its ledger. A live
+// claim whose owner is known to be gone is taken over.
+func (d *drive) claim(ctx context.Context, run string, above uint64) error {
+	req := journal.ClaimRequest{Owner: owner.Self(), TTL: d.lease(), Above: above}
+	from := time.Now()
+	c, err := d.store.Claim(ctx, run, req)
+	var held *journal.ClaimedError
+	if errors.As(err, &held) && owner.Gone(held.Holder.Owner) {
+		req.Takeover = held.Holder.Epoch
+		from = time.Now()
+		c, err = d.store.Claim(ctx, run, req)
+	}
+	if err != nil {
+		if errors.As(err, &held) {
+			err = fmt.Errorf("%w: %w", ErrClaimed, err)
+		}
+		return err
+	}
+	d.epoch, d.claimedRun = c.Epoch, run
+	d.claimed = &journal.Claimed{Epoch: c.Epoch, Owner: req.Owner}
+	d.keep(from)
+	if c.Head == 0 {
+		return nil
+	}
+	if d.records, err = d.store.Read(ctx, run, 0); err == nil {
+		d.m, err = replay(d.records)
+	}
+	if err != nil {
+		d.release()
+		return err
+	}
+	// Whoever the ledger says had the run last is gone if the process is, or if that
+	// very claim was released. A claim after it may have left no fact.
+	released := c.Previous == nil && c.Epoch == d.m.Epoch()+1
+	d.claimed.Gone = released || owner.Gone(d.m.Owner())
+	return nil
+}
+
+// keep renews the lease at a third of its life until the claim is released.
+func (d *drive) keep(from time.Time) {
+	ttl := d.lease()
+	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
+	stop := make(chan struct{})
+	d.unkeep = stop
+	go func() {
+		ticker := time.NewTicker(ttl / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+			}
+			if err := d.renew(ttl); err != nil {
+				d.stop(err)
+				return
+			}
+		}
+	}()
+}
+
+// renew extends the lease. An error ends the driving: the claim is lost, or the lease
+// ran out before the store could be reached again.
+func (d *drive) renew(ttl time.Duration) error {
+	now := time.Now()
+	err := d.store.Renew(d.bg, d.claimedRun, d.epoch, ttl)
+	switch {
+	case err == nil:
+		d.leaseEnd.Store(now.Add(ttl).UnixMilli())
+		return nil
+	case errors.Is(err, ErrFenced):
+		d.leaseEnd.Store(0)
+		return err
+	case time.Now().UnixMilli() < d.leaseEnd.Load():
+		return nil
+	}
+	return err
+}
+
+// hold makes sure of the lease before an effect is started.
+func (d *drive) hold() error {
+	if time.Now().UnixMilli() < d.leaseEnd.Load() {
+		return nil
+	}
+	return d.renew(d.lease())
+}
+
+func (d *drive) stop(cause error) { d.cancel(cause) }
+
+// release ends the claim, which says that nothing started under it can still act. If
+// a body was left running and the ledger does not say so, the claim runs out instead.
+func (d *drive) release() {
+	if d.unkeep == nil {
+		return
+	}
+	close(d.unkeep)
+	d.unkeep = nil
+	if !d.left || len(d.unsaved) == 0 {
+		d.store.Release(d.bg, d.claimedRun, d.epoch)
+	}
+}
