@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/sqlstore"
+)
+
+// storePath is the SQLite file that --store means.
+func (a *app) storePath() string {
+	if info, err := os.Stat(a.store); err == nil && !info.IsDir() {
+		return a.store
+	}
+	return filepath.Join(a.store, demo.StoreFile)
+}
+
+// openStore opens the store; it never makes one.
+func (a *app) openStore() (*sqlstore.Store, error) {
+	path := a.storePath()
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("%w at %s; the demo makes one", errNoStore, path)
+		}
+		return nil, fmt.Errorf("%w: %w", errNoStore, err)
+	}
+	return sqlstore.OpenSQLite(path, nil)
+}
+
+// withStore runs f with the store open and the run found that its argument names.
+func (a *app) withRun(ctx context.Context, arg string, f func(st *sqlstore.Store, run string) (any, error)) (any, error) {
+	st, err := a.openStore()
+	if err != nil {
+		return nil, err
+	}
+	defer st.Close()
+	run, err := findRun(ctx, st, arg)
+	if err != nil {
+		return nil, err
+	}
+	return f(st, run)
+}
+
+// page is how many runs are read from the store at once.
+const page = 100
+
+// eachRun calls f for the runs of the store, the newest first, until it returns false.
+func eachRun(ctx context.Context, st *sqlstore.Store, q journal.Query, f func(journal.RunInfo) bool) error {
+	q.Limit = page
+	for {
+		infos, err := st.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, info := range infos {
+			if !f(info) {
+				return nil
+			}
+		}
+		if len(infos) < page {
+			return nil
+		}
+		q.Before = infos[len(infos)-1].Run
+	}
+}
+
+// findRun returns the run with the id, or the only one whose id begins like that.
+func findRun(ctx context.Context, st *sqlstore.Store, arg string) (string, error) {
+	var found []string
+	exact := false
+	err := eachRun(ctx, st, journal.Query{}, func(info journal.RunInfo) bool {
+		exact = info.Run == arg
+		if strings.HasPrefix(info.Run, arg) {
+			found = append(found, info.Run)
+		}
+		return !exact
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case exact:
+		return arg, nil
+	case len(found) == 0 || arg == "":
+		return "", fmt.Errorf("%w: %q", pawl.ErrUnknownRun, arg)
+	case len(found) > 1:
+		return "", fmt.Errorf("%w %q: %s", errAmbiguousRun, arg, strings.Join(found[:min(len(found), 5)], ", "))
+	}
+	return found[0], nil
+}

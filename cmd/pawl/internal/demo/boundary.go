@@ -1,0 +1,93 @@
+package demo
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/sqlstore"
+)
+
+// Kill makes the process die of SIGKILL at a durable boundary: right before or right after its n-th write to the
+// run store or the shop, counted from 1. The zero value never does. It is how the command's own tests
+// reach every boundary.
+type Kill struct {
+	At    int
+	After bool
+
+	writes atomic.Int64
+}
+
+// around runs a durable write, or dies beside it.
+func (k *Kill) around(write func() error) error {
+	n := k.writes.Add(1)
+	if int64(k.At) == n && !k.After {
+		die()
+	}
+	err := write()
+	if int64(k.At) == n {
+		die()
+	}
+	return err
+}
+
+// die ends the process as kill -9 does.
+func die() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill()
+	}
+	select {} // the signal is on its way
+}
+
+// store is the run store with its writes counted.
+type store struct {
+	*sqlstore.Store
+	kill *Kill
+}
+
+// Claim implements journal.Driver.
+func (s *store) Claim(ctx context.Context, run string, req journal.ClaimRequest) (c journal.Claim, err error) {
+	err = s.kill.around(func() error {
+		c, err = s.Store.Claim(ctx, run, req)
+		return err
+	})
+	return c, err
+}
+
+// Renew implements journal.Driver.
+func (s *store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error {
+	return s.kill.around(func() error { return s.Store.Renew(ctx, run, epoch, ttl) })
+}
+
+// Release implements journal.Driver.
+func (s *store) Release(ctx context.Context, run string, epoch uint64) error {
+	return s.kill.around(func() error { return s.Store.Release(ctx, run, epoch) })
+}
+
+// Append implements journal.Driver.
+func (s *store) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
+	return s.kill.around(func() error { return s.Store.Append(ctx, run, epoch, after, recs, with...) })
+}
+
+// Post implements journal.Driver.
+func (s *store) Post(ctx context.Context, run string, e journal.Entry) error {
+	return s.kill.around(func() error { return s.Store.Post(ctx, run, e) })
+}
+
+// storeSession is a session in that store. Batches commit with their facts, so they are among the store's
+// writes.
+type storeSession struct {
+	*sqlstore.Session
+	store *store
+}
+
+// Store is the driver whose transactions the session joins.
+func (s *storeSession) Store() journal.Driver { return s.store }
+
+// AppendBatch implements session.BatchAppender.
+func (s *storeSession) AppendBatch(ctx context.Context, id string, items []item.Item) error {
+	return s.store.kill.around(func() error { return s.Session.AppendBatch(ctx, id, items) })
+}
