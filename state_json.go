@@ -238,5 +238,12 @@ func readDecision(value []byte) (d Decision, err error) {
 		}
 		return fmt.Errorf("%w: member %q of a decision", ErrNewerState, key)
 	})
-	return d, err
+	if err != nil {
+		return Decision{}, err
+	}
+	switch d.Verdict {
+	case journal.Approve, journal.Reject, journal.Settle, journal.Retry, journal.GiveUp:
+		return d, nil
+	}
+	return Decision{}, fmt.Errorf("%w: verdict %q", ErrNewerState, d.Verdict)
 }
