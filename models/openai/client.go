@@ -27,7 +27,8 @@ type Options struct {
 	// Headers are sent with every request. Settings.ExtraHeaders win over them.
 	Headers map[string]string
 	// HTTPClient sends the requests. By default the client has one of its own, with the settings of
-	// http.DefaultTransport and as many idle connections to the server as there were requests at once, up to 256.
+	// http.DefaultTransport and as many idle connections to the server as there were requests at once, up to 256; it
+	// follows no redirects.
 	HTTPClient *http.Client
 	// RequestOptions are options of the official client library, applied after all of the above: middleware,
 	// workload identity, Azure endpoints. Its retries stay off whatever they say.
@@ -103,19 +104,26 @@ func (o *Options) check() error {
 	return nil
 }
 
-func httpClient(own *http.Client) *http.Client {
+// httpClient returns what sends the requests.
+func httpClient(own *http.Client) option.HTTPClient {
 	if own != nil {
 		return own
 	}
 	standard, ok := http.DefaultTransport.(*http.Transport)
 	if !ok { // replaced by the application, which then knows what it wants
-		return &http.Client{Transport: http.DefaultTransport}
+		return oneRequest{http.DefaultTransport}
 	}
 	transport := standard.Clone()
 	transport.MaxIdleConnsPerHost = 256 // not 2: runs are many and go to one host
 	transport.MaxIdleConns = 0
-	return &http.Client{Transport: transport}
+	return oneRequest{transport}
 }
+
+// oneRequest sends a request once and as it is. An http.Client would follow a redirect, and turn the request into a GET on the
+// way or send it twice.
+type oneRequest struct{ http.RoundTripper }
+
+func (t oneRequest) Do(req *http.Request) (*http.Response, error) { return t.RoundTrip(req) }
 
 // prepare is the outermost middleware of every request.
 func prepare(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {

@@ -71,6 +71,9 @@ func httpError(res *http.Response) *model.Error {
 		return nil
 	})
 	object.copyTo(e)
+	if to := res.Header.Get("Location"); to != "" {
+		e.Message = "the server redirects to " + to
+	}
 	if e.Message == "" {
 		e.Message = excerpt(body)
 	}

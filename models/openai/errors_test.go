@@ -76,6 +76,8 @@ func TestHTTPErrors(t *testing.T) {
 		{name: "long and no JSON", status: 502, body: strings.Repeat("x", 400),
 			want: model.Error{Message: strings.Repeat("x", 300) + "...", Delivery: unknown, Retryable: true}},
 		{name: "empty", status: 504, want: model.Error{Message: "Gateway Timeout", Delivery: unknown, Retryable: true}},
+		{name: "redirect", status: 308, header: http.Header{"Location": {"https://model.test/v1/responses"}}, body: "moved",
+			want: model.Error{Message: "the server redirects to https://model.test/v1/responses", Delivery: unknown}},
 		{name: "not modified", status: 304, want: model.Error{Message: "Not Modified", Delivery: unknown}},
 		{name: "bad retry-after", status: 429, header: http.Header{"Retry-After": {"soon"}, "Retry-After-Ms": {"-1"}}, body: apiError(`"message":"no"`),
 			want: model.Error{Message: "no", Delivery: refused, Retryable: true}},
@@ -86,7 +88,8 @@ func TestHTTPErrors(t *testing.T) {
 		for _, stream := range []bool{false, true} {
 			t.Run(tt.name, func(t *testing.T) {
 				s := newFakeServer(t, answer(tt.status, tt.header, tt.body))
-				_, err := call(t.Context(), s.model(), request(), stream)
+				m := openai.New(openai.Options{BaseURL: s.URL}).Responses("gpt-5.2")
+				_, err := call(t.Context(), m, request(), stream)
 				var got *model.Error
 				if !errors.As(err, &got) {
 					t.Fatalf("want a *model.Error, got %v", err)
@@ -212,11 +215,13 @@ func TestTransportErrorDoesNotShowTheQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	m := openai.New(openai.Options{BaseURL: "http://" + l.Addr().String()}).Responses("gpt-5.2")
-	req := settings(model.Settings{ExtraQuery: map[string]string{"key": "secret"}})
-	_, err = m.Call(t.Context(), req, nil)
-	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), l.Addr().String()) {
-		t.Errorf("want an error that names the server only, got %v", err)
+	for _, client := range []*http.Client{nil, {}} {
+		m := openai.New(openai.Options{BaseURL: "http://" + l.Addr().String(), HTTPClient: client}).Responses("gpt-5.2")
+		req := settings(model.Settings{ExtraQuery: map[string]string{"key": "secret"}})
+		_, err = m.Call(t.Context(), req, nil)
+		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), l.Addr().String()) {
+			t.Errorf("want an error that names the server only, got %v", err)
+		}
 	}
 }
 
