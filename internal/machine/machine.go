@@ -236,8 +236,12 @@ func (m *Machine) hand(e Effect) bool {
 
 // landed takes an effect out of flight: its outcome is known, or no longer wanted.
 func (m *Machine) landed(id journal.EffectID) {
-	m.Ended(id)
-	delete(m.handed, id)
+	if flying, handed := m.handed[id]; handed {
+		if flying {
+			m.inFlight--
+		}
+		delete(m.handed, id)
+	}
 }
 
 // Key returns the idempotency key of a call: equal over retry, resume, process and

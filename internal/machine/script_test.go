@@ -248,7 +248,11 @@ func (s *script) same() {
 	}
 }
 
+// stateDiff compares states; how a difference reads costs more than to find it.
 func stateDiff(a, b *state) string {
+	if reflect.DeepEqual(a, b) {
+		return ""
+	}
 	return cmp.Diff(a, b, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty())
 }
 

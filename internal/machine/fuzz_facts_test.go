@@ -1,0 +1,174 @@
+package machine
+
+import (
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// randomBody describes a fact, mostly one that might come next.
+func randomBody(d *dice, m *Machine) journal.Body {
+	if m.started == nil {
+		s := &journal.Started{Run: "r", Agent: "a", Session: randomRef(d), Conversation: pick(d, "", "", "c"), Previous: pick(d, "", "", "p"),
+			Auto: d.roll(4) == 1, UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Input: randomItems(d)}
+		return s
+	}
+	if r := m.last(); r != nil && r.judgeDue() && d.roll(3) == 1 {
+		return &journal.Judged{N: r.n, Final: d.flip(), Text: "so"}
+	}
+	switch d.roll(30) {
+	case 0:
+		return &journal.Forked{Run: pick(d, "", "r", "f"), Session: randomRef(d)}
+	case 1:
+		return &journal.Claimed{Epoch: m.epoch + uint64(d.roll(3)), Gone: d.flip()}
+	case 2:
+		return &journal.Resumed{MaxTurns: d.roll(9) - 1}
+	case 3, 4:
+		return &journal.Loaded{Items: randomItems(d), Healed: randomItems(d)}
+	case 5, 6, 7, 8:
+		return randomPrepared(d, m)
+	case 9:
+		id := randomID(d, m, journal.EffectTool, journal.EffectModel, journal.EffectSession)
+		id.A += d.roll(2)
+		return &journal.Intended{ID: id, Upto: m.settled - d.roll(2), NotAfter: int64(d.roll(3)) * (1<<62 + 5)}
+	case 10, 11, 12, 13:
+		id := m.modelID()
+		if d.roll(8) == 1 {
+			id = randomID(d, m, journal.EffectModel)
+		}
+		return &journal.Responded{ID: id, ResponseID: pick(d, "", "resp"), Items: randomItems(d)}
+	case 14, 15, 16, 17:
+		return randomPlanned(d, m)
+	case 18, 19:
+		return randomDecided(d, m)
+	case 20, 21, 22:
+		return randomSettled(d, m)
+	case 23:
+		return &journal.Judged{N: len(m.responses) - d.roll(2), Final: d.flip(), Text: "so"}
+	case 24:
+		b := &journal.Confirmed{N: m.batches + 1 - d.roll(2), Upto: m.settled - d.roll(2), Found: d.flip()}
+		return b
+	case 25:
+		return &journal.Absent{ID: randomDoubt(d, m)}
+	case 26:
+		id := randomID(d, m, journal.EffectLoad, journal.EffectPrepare, journal.EffectModel, journal.EffectPlan, journal.EffectJudge,
+			journal.EffectSession, journal.EffectReconcile)
+		return &journal.Failed{ID: id, Unknown: d.flip(), RetryAt: int64(d.roll(2)) * 500_000}
+	case 27:
+		return &journal.Fired{ID: randomID(d, m, journal.EffectWait)}
+	case 28:
+		if d.roll(4) > 0 {
+			return nil
+		}
+		return &journal.Cancelled{}
+	}
+	return &journal.Finished{Cancelled: d.flip(), At: d.roll(len(m.history)+3) - 2, Text: pick(d, "", "so")}
+}
+
+func randomPrepared(d *dice, m *Machine) journal.Body {
+	b := &journal.Prepared{N: m.turns + 1 - d.roll(2)*d.roll(2), Upto: m.settled - d.roll(2)*d.roll(2), Same: d.roll(3)}
+	if d.flip() || m.turns == 0 {
+		b.Same = b.N
+		b.Manifest = &journal.Manifest{ToolUse: pick(d, "", "", "", "first", "names", "custom", "custom", "custom", "?"), StopAt: []string{"pay"}, Tools: []journal.ToolSpec{
+			{Name: "look", Identity: "l", Class: journal.ReadOnly, OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownWait)},
+			{Name: "pay", Identity: pick(d, "p", ""), Class: pick(d, journal.AtMostOnce, journal.Idempotent, "?"), Timeout: pick[int64](d, 0, -1, 5000, 1<<62),
+				OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownTell, journal.UnknownWait)},
+		}}
+	}
+	return b
+}
+
+func randomPlanned(d *dice, m *Machine) journal.Body {
+	n, items, man := m.Response()
+	b := &journal.Planned{N: n}
+	ids := make(map[string]bool)
+	for p, it := range items {
+		if !it.NeedsOutput() {
+			b.FinalAt = p
+			continue
+		}
+		head := it.Head()
+		fc, _ := it.FunctionCall()
+		pc := journal.PlannedCall{P: p, Tool: d.roll(len(man.Tools)+1) - 1, Gate: pick(d, journal.Allow, journal.Allow, journal.Ask, journal.Ask, journal.Deny)}
+		pc.Digest, _, _ = item.DigestArguments(fc.Arguments)
+		recorded, known, _ := m.Recorded(head.CallID, head.Name, pc.Digest)
+		switch {
+		case ids[head.CallID]:
+			pc.Twin = true
+		case known:
+			pc.Output, pc.Gate = recorded, journal.Allow
+		case pc.Tool < 0 || d.roll(8) == 1:
+			pc.Output, pc.Gate = fc.Output("settled"), journal.Allow
+		case d.roll(8) == 1:
+			pc.Output, pc.Unreadable = fc.Output("bad"), true
+		}
+		ids[head.CallID] = true
+		b.Calls = append(b.Calls, pc)
+	}
+	if len(b.Calls) == 0 {
+		b.Final = pick(d, journal.FinalNone, journal.FinalNone, journal.FinalMessage, journal.FinalEmpty)
+	}
+	if len(b.Calls) > 0 && d.roll(8) == 1 { // damage
+		pc := &b.Calls[d.roll(len(b.Calls))]
+		switch d.roll(5) {
+		case 0:
+			pc.P += d.roll(3) - 1
+		case 1:
+			pc.Twin = !pc.Twin
+		case 2:
+			pc.Gate = "?"
+		case 3:
+			pc.Tool = d.roll(9) - 3
+		case 4:
+			pc.Output = fuzzItems[d.roll(len(fuzzItems))]
+		}
+	}
+	return b
+}
+
+// randomCall returns a call of the newest response, nil if it has none.
+func randomCall(d *dice, m *Machine) *call {
+	r := m.last()
+	if r == nil || len(r.calls) == 0 {
+		return nil
+	}
+	return r.calls[d.roll(len(r.calls))]
+}
+
+func randomDecided(d *dice, m *Machine) journal.Body {
+	b := &journal.Decided{Call: journal.EffectID{Kind: journal.EffectTool, N: d.roll(3), P: d.roll(3)}, Stage: d.roll(4) - 1,
+		Verdict: pick(d, journal.Approve, journal.Reject, journal.Settle, journal.Retry, journal.GiveUp, "?"), Sticky: d.flip(), Text: pick(d, "", "so")}
+	if c := randomCall(d, m); c != nil && d.roll(8) > 0 {
+		b.Call, b.Stage, b.Digest = c.id, c.stage(), c.digest
+		if _, open := c.openKind(); open && c.state == callDoubt {
+			b.Verdict, b.Sticky = pick(d, journal.Settle, journal.Retry, journal.GiveUp), false
+		}
+	}
+	if b.Verdict == journal.Approve {
+		b.Arguments = pick(d, "", "", `{"a":2}`, "{")
+	}
+	return b
+}
+
+func randomSettled(d *dice, m *Machine) journal.Body {
+	b := &journal.Settled{ID: randomID(d, m, journal.EffectTool), Late: d.roll(8) == 1,
+		Outcome: pick(d, journal.Done, journal.Done, journal.ToolFailed, journal.Unknown, journal.NotExecuted, journal.Rejected, journal.Decreed, journal.Dropped, "?")}
+	if c := randomCall(d, m); c != nil && d.roll(4) == 1 {
+		b.ID = c.id
+		b.ID.A = c.attempt - d.roll(2)
+	}
+	if c := m.find(b.ID); c != nil && b.Outcome != journal.NotExecuted && d.roll(8) > 0 {
+		b.Output = m.output(c, "out")
+	}
+	return b
+}
+
+// randomDoubt returns the id of what is in doubt, or any.
+func randomDoubt(d *dice, m *Machine) journal.EffectID {
+	switch {
+	case m.open != nil && m.open.doubt && d.roll(4) > 0:
+		return m.open.id()
+	case m.turn.doubt && d.roll(4) > 0:
+		return m.modelID()
+	}
+	return randomID(d, m, journal.EffectModel, journal.EffectSession, journal.EffectTool)
+}
