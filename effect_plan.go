@@ -20,7 +20,7 @@ const ruleTimeout = 30 * time.Second
 func (d *drive) plan() (journal.Body, error) {
 	n, items, man := d.m.Response()
 	b := &journal.Planned{N: n}
-	calls, err := d.readCalls(items, man)
+	calls, err := d.readCalls(b, items, man)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,9 @@ func (d *drive) plan() (journal.Body, error) {
 	}
 	b.Calls = make([]journal.PlannedCall, len(calls))
 	for i := range calls {
-		d.planCall(&calls[i])
+		if err := d.planCall(&calls[i]); err != nil {
+			return nil, err
+		}
 		b.Calls[i] = calls[i].plan
 	}
 	return b, nil
@@ -41,56 +43,100 @@ func (d *drive) plan() (journal.Body, error) {
 // plannedCall is a call on its way into the plan.
 type plannedCall struct {
 	plan journal.PlannedCall
-	fc   item.FunctionCall
+	item Item
+	head item.Head
+	args string
 	tool *Tool
 	err  error // why the arguments cannot be used
 }
 
 // readCalls finds the calls of a response and tells twins, replays and unknown tools.
-func (d *drive) readCalls(items []Item, man *journal.Manifest) ([]plannedCall, error) {
+func (d *drive) readCalls(b *journal.Planned, items []Item, man *journal.Manifest) ([]plannedCall, error) {
 	var calls []plannedCall
 	for p, it := range items {
 		if !it.NeedsOutput() {
 			continue
 		}
-		fc, err := it.FunctionCall()
+		c, err := d.readCall(p, it)
 		if err != nil {
-			h := it.Head()
-			return nil, &ToolNotFoundError{Tool: strings.TrimSuffix(string(h.Type), "_call") + " " + h.Name, CallID: h.CallID, Tools: toolNames(man)}
-		}
-		c := plannedCall{fc: fc, plan: journal.PlannedCall{P: p, Tool: toolIndex(man, fc.Name)}}
-		c.plan.Digest, _, c.err = item.DigestArguments(argumentsOf(fc.Arguments))
-		if err := d.recognise(calls, &c); err != nil {
 			return nil, err
 		}
-		if c.plan.Tool < 0 && !c.plan.Twin && c.plan.Output.IsZero() {
-			if d.opts.ToolNotFound == FailRun {
-				return nil, &ToolNotFoundError{Tool: fc.Name, CallID: fc.CallID, Tools: toolNames(man)}
-			}
-			text := fmt.Sprintf("Tool %q not found. Available tools: %s.", fc.Name, strings.Join(toolNames(man), ", "))
-			c.plan.Output = fc.Output(d.errorText(ToolErrorNotFound, fc, text))
+		if err := d.recognise(calls, c); err != nil {
+			return nil, err
 		}
-		calls = append(calls, c)
+		c.plan.Tool = place(b, man, c.tool)
+		if c.tool == nil && !c.plan.Twin && c.plan.Output.IsZero() {
+			if d.opts.ToolNotFound == FailRun {
+				return nil, &ToolNotFoundError{Tool: c.head.Name, CallID: c.head.CallID, Tools: d.toolNames()}
+			}
+			text := fmt.Sprintf("Tool %q not found. Available tools: %s.", c.head.Name, strings.Join(d.toolNames(), ", "))
+			if c.plan.Output, err = answer(it, d.errorText(ToolErrorNotFound, c.head, text)); err != nil {
+				return nil, err
+			}
+		}
+		calls = append(calls, *c)
 	}
 	return calls, nil
+}
+
+// readCall reads one call. A tool that is not a function is none of the agent's.
+func (d *drive) readCall(p int, it Item) (*plannedCall, error) {
+	c := &plannedCall{plan: journal.PlannedCall{P: p}, item: it, head: it.Head()}
+	switch c.head.Type {
+	case item.TypeFunctionCall:
+		fc, err := it.FunctionCall()
+		if err != nil {
+			return nil, err
+		}
+		c.args = argumentsOf(fc.Arguments)
+		c.tool = d.tool(fc.Name)
+	case item.TypeCustomToolCall:
+		cc, err := it.CustomToolCall()
+		if err != nil {
+			return nil, err
+		}
+		c.args = cc.Input
+	default:
+		return nil, &ToolNotFoundError{Tool: strings.TrimSuffix(string(c.head.Type), "_call"), CallID: c.head.CallID, Tools: d.toolNames()}
+	}
+	c.plan.Digest, _, c.err = item.DigestArguments(c.args)
+	return c, nil
+}
+
+// place returns a tool's place among those of the manifest and of the plan, where it is
+// put if it is not what the turn offered.
+func place(b *journal.Planned, man *journal.Manifest, t *Tool) int {
+	if t == nil {
+		return -1
+	}
+	spec := t.spec()
+	if i := slices.Index(man.Tools, spec); i >= 0 {
+		return i
+	}
+	i := slices.Index(b.Tools, spec)
+	if i < 0 {
+		i = len(b.Tools)
+		b.Tools = append(b.Tools, spec)
+	}
+	return len(man.Tools) + i
 }
 
 // recognise marks a call that repeats one of the same response, or one that the run
 // has a record of. The same id with other arguments or another tool is refused.
 func (d *drive) recognise(before []plannedCall, c *plannedCall) error {
 	for i := range before {
-		if before[i].fc.CallID != c.fc.CallID {
+		if before[i].head.CallID != c.head.CallID {
 			continue
 		}
-		if before[i].plan.Digest != c.plan.Digest || before[i].fc.Name != c.fc.Name {
-			return &CallIDError{CallID: c.fc.CallID}
+		if before[i].plan.Digest != c.plan.Digest || before[i].head.Name != c.head.Name || before[i].head.Type != c.head.Type {
+			return &CallIDError{CallID: c.head.CallID}
 		}
 		c.plan.Twin = true
 		return nil
 	}
-	out, ok, err := d.m.Recorded(c.fc.CallID, c.fc.Name, c.plan.Digest)
+	out, ok, err := d.m.Recorded(c.head.CallID, c.head.Name, c.plan.Digest)
 	if err != nil {
-		return &CallIDError{CallID: c.fc.CallID}
+		return &CallIDError{CallID: c.head.CallID}
 	}
 	if ok {
 		c.plan.Output = out
@@ -98,80 +144,80 @@ func (d *drive) recognise(before []plannedCall, c *plannedCall) error {
 	return nil
 }
 
-func toolIndex(man *journal.Manifest, name string) int {
-	return slices.IndexFunc(man.Tools, func(t journal.ToolSpec) bool { return t.Name == name })
-}
-
-func toolNames(man *journal.Manifest) []string {
-	names := make([]string, len(man.Tools))
-	for i := range man.Tools {
-		names[i] = man.Tools[i].Name
+func (d *drive) toolNames() []string {
+	names := make([]string, len(d.agent.Tools))
+	for i := range d.agent.Tools {
+		names[i] = d.agent.Tools[i].name
 	}
 	return names
 }
 
-func (d *drive) errorText(kind ToolErrorKind, fc item.FunctionCall, text string) string {
+// errorText is the text for a call that is not run.
+func (d *drive) errorText(kind ToolErrorKind, call item.Head, text string) string {
 	if d.opts.ToolErrors == nil {
 		return text
 	}
-	if t := d.opts.ToolErrors(ToolError{Kind: kind, Tool: fc.Name, CallID: fc.CallID, Default: text}); t != "" {
-		return t
+	if t := d.opts.ToolErrors(ToolError{Kind: kind, Tool: call.Name, CallID: call.CallID, Default: text}); t != "" {
+		return strings.ToValidUTF8(t, "\uFFFD")
 	}
 	return text
 }
 
 // planCall decodes the arguments and asks the approval rule. Unreadable arguments are
 // answered with an error, or shown to a person where a rule would have asked.
-func (d *drive) planCall(c *plannedCall) {
+func (d *drive) planCall(c *plannedCall) error {
 	if c.plan.Twin || !c.plan.Output.IsZero() {
-		return
-	}
-	c.tool = d.tool(c.fc.Name)
-	if c.tool == nil {
-		// The tool was offered and is gone; starting the call will say so.
-		return
+		return nil
 	}
 	if c.err == nil {
-		c.err = c.tool.schema.Validate(argumentsOf(c.fc.Arguments))
+		c.err = c.tool.schema.Validate(c.args)
 	}
 	if c.err != nil {
-		text := "The arguments cannot be used: " + strings.TrimPrefix(c.err.Error(), "pawl: ")
+		var err error
 		c.plan.Unreadable = true
-		c.plan.Output = c.fc.Output(d.errorText(ToolErrorArguments, c.fc, text))
+		if c.plan.Output, err = answer(c.item, d.errorText(ToolErrorArguments, c.head, badArguments(c.err))); err != nil {
+			return err
+		}
 	}
 	if !c.tool.gated {
-		return
+		return nil
 	}
 	c.plan.Gate = Ask
 	if c.err == nil {
-		c.plan.Gate = d.askRule(c)
+		if c.plan.Gate = d.askRule(c); d.ctx.Err() != nil {
+			// The driver stops: that is no answer of the rule's. It is asked again.
+			return d.cause()
+		}
 	}
 	if c.plan.Gate != Allow && d.opts.ToolErrors != nil {
-		c.plan.Reject = d.errorText(ToolErrorRejected, c.fc, machine.RejectedText)
+		c.plan.Reject = d.errorText(ToolErrorRejected, c.head, machine.RejectedText)
 	}
+	return nil
+}
+
+func badArguments(err error) string {
+	return "The arguments cannot be used: " + strings.TrimPrefix(errorText(err), "pawl: ")
 }
 
 // askRule asks the approval rule. A rule that errs, panics, takes too long or gives
 // no answer means that a person decides.
-func (d *drive) askRule(c *plannedCall) (gate Gate) {
+func (d *drive) askRule(c *plannedCall) Gate {
 	ctx, cancel := context.WithTimeout(d.ctx, ruleTimeout)
 	defer cancel()
-	call := &Call{RunContext: d.runContext(), Tool: c.tool.name, ID: c.fc.CallID, Arguments: argumentsOf(c.fc.Arguments)}
+	call := &Call{RunContext: d.runContext(), Tool: c.tool.name, ID: c.head.CallID, Arguments: c.args}
 	answer := make(chan Gate, 1)
 	go func() {
+		gate := Ask
 		defer func() {
-			if recover() != nil {
-				answer <- Ask
-			}
+			recover()
+			answer <- gate
 		}()
-		g, err := c.tool.approve(ctx, call)
-		if err != nil || g != Allow && g != Deny {
-			g = Ask
+		if g, err := c.tool.approve(ctx, call); err == nil && (g == Allow || g == Deny) {
+			gate = g
 		}
-		answer <- g
 	}()
 	select {
-	case gate = <-answer:
+	case gate := <-answer:
 		return gate
 	case <-ctx.Done():
 		return Ask

@@ -255,7 +255,7 @@ func (d *drive) changed(id journal.EffectID) error {
 	if t == nil {
 		return fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
 	}
-	if t.identity() != info.Spec.Identity {
+	if t.id != info.Spec.Identity {
 		return fmt.Errorf("%w: %q takes other arguments now", ErrToolChanged, info.Spec.Name)
 	}
 	return nil

@@ -118,6 +118,7 @@ type Tool struct {
 	gated             bool
 	approve           func(context.Context, *Call) (Gate, error)
 	run               func(context.Context, *Call) (any, error)
+	id                string // the identity: where the tool is from, its name, what arguments it takes
 	err               error
 }
 
@@ -201,10 +202,14 @@ func (t Tool) named() Tool {
 		t.err = errors.New("the timeout is negative")
 	case t.effect != AtMostOnce && t.effect != Idempotent && t.effect != ReadOnly:
 		t.err = fmt.Errorf("there is no effect class %q", t.effect)
+	case t.onUnknown != UnknownDefault && t.onUnknown != UnknownTell && t.onUnknown != UnknownWait:
+		t.err = fmt.Errorf("there is no OnUnknown %q", t.onUnknown)
 	}
 	if t.err != nil {
 		t.err = fmt.Errorf("pawl: tool %q: %s", t.name, strings.TrimPrefix(t.err.Error(), "pawl: "))
+		return t
 	}
+	t.id = "local/" + t.name + "/" + t.schema.Digest()
 	return t
 }
 
@@ -227,13 +232,12 @@ func (t Tool) Err() error {
 	return t.err
 }
 
-// identity is what a decision and a planned call are bound to: where the tool is
-// from, its name, and what arguments it takes.
-func (t *Tool) identity() string { return "local/" + t.name + "/" + t.schema.Digest() }
-
 func (t *Tool) spec() journal.ToolSpec {
-	return journal.ToolSpec{Name: t.name, Identity: t.identity(), Class: t.effect,
-		Timeout: t.timeout.Milliseconds(), OnUnknown: t.onUnknown}
+	timeout := t.timeout.Milliseconds()
+	if timeout == 0 && t.timeout > 0 {
+		timeout = 1 // a bound below the ledger's unit is still a bound
+	}
+	return journal.ToolSpec{Name: t.name, Identity: t.id, Class: t.effect, Timeout: timeout, OnUnknown: t.onUnknown}
 }
 
 // outputItem writes a tool's result: a string as it is, parts as parts, anything else

@@ -285,6 +285,9 @@ const (
 type Planned struct {
 	N     int
 	Calls []PlannedCall
+	// Tools are the tools of calls whose tool is not in the turn's manifest as it
+	// is now: it was added or changed since the request.
+	Tools []ToolSpec
 	// Final says where the candidate of the final output is.
 	Final Final
 	// FinalAt is the place of the message that holds it.
@@ -307,7 +310,8 @@ const (
 type PlannedCall struct {
 	// P is the call's position among the response's items.
 	P int
-	// Tool is the tool's place in the manifest, -1 if there is none.
+	// Tool is the tool's place in the turn's manifest and, counted on, in the plan's
+	// Tools; -1 if there is none.
 	Tool int
 	// Digest is over the canonical arguments, or over the raw ones if they are
 	// unreadable.

@@ -249,6 +249,8 @@ func (b *Planned) read(name, value string) error {
 		return scanInt(&b.N, value)
 	case "calls":
 		return scanObjects(&b.Calls, value)
+	case "tools":
+		return scanObjects(&b.Tools, value)
 	case "final":
 		return scanWord(&b.Final, value, FinalMessage, FinalEmpty)
 	case "at":

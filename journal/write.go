@@ -122,14 +122,7 @@ func appendManifest(dst []byte, m *Manifest) []byte {
 	dst = appendText(dst, "agent", m.Agent)
 	dst = appendText(dst, "instr", m.Instructions)
 	dst = appendText(dst, "settings", m.Settings)
-	if len(m.Tools) > 0 {
-		dst = append(appendName(dst, "tools"), '[')
-		for i := range m.Tools {
-			dst = append(appendComma(dst), '{')
-			dst = append(appendTool(dst, &m.Tools[i]), '}')
-		}
-		dst = append(dst, ']')
-	}
+	dst = appendTools(dst, m.Tools)
 	dst = appendText(dst, "use", m.ToolUse)
 	if len(m.StopAt) > 0 {
 		dst = append(appendName(dst, "stop"), '[')
@@ -139,6 +132,18 @@ func appendManifest(dst []byte, m *Manifest) []byte {
 		dst = append(dst, ']')
 	}
 	return appendText(dst, "output", m.Output)
+}
+
+func appendTools(dst []byte, tools []ToolSpec) []byte {
+	if len(tools) == 0 {
+		return dst
+	}
+	dst = append(appendName(dst, "tools"), '[')
+	for i := range tools {
+		dst = append(appendComma(dst), '{')
+		dst = append(appendTool(dst, &tools[i]), '}')
+	}
+	return append(dst, ']')
 }
 
 func appendTool(dst []byte, t *ToolSpec) []byte {
@@ -178,6 +183,7 @@ func appendPlanned(dst []byte, b *Planned) []byte {
 		}
 		dst = append(dst, ']')
 	}
+	dst = appendTools(dst, b.Tools)
 	dst = appendText(dst, "final", string(b.Final))
 	dst = appendInt(dst, "at", int64(b.FinalAt))
 	return appendText(dst, "refusal", b.Refusal)

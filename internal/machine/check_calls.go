@@ -12,18 +12,26 @@ func (m *Machine) checkPlanned(b *journal.Planned) error {
 	if r == nil || r.n != b.N || r.planned != nil {
 		return notDue("response %d waits for no plan", b.N)
 	}
-	ids := make(map[string]named, len(b.Calls))
+	var ids map[string]named
+	if len(b.Calls) > 1 {
+		ids = make(map[string]named, len(b.Calls))
+	}
 	items := m.history[r.first:r.end]
 	next := 0
 	for i := range items {
+		head := items[i].item.Head()
 		planned := next < len(b.Calls) && b.Calls[next].P == i
-		if items[i].item.NeedsOutput() != planned {
+		if needsOutput(items[i].item, head.Type) != planned {
 			return notDue("the item at %d of response %d is not planned as what it is", i, b.N)
 		}
 		if !planned {
 			continue
 		}
-		if err := m.checkPlannedCall(r, items[i].item, &b.Calls[next], ids); err != nil {
+		pc := &b.Calls[next]
+		if pc.Tool >= len(r.manifest.Tools)+len(b.Tools) { // [M7.3]
+			return notDue("no tool for the call at %d of response %d", i, r.n)
+		}
+		if err := m.checkPlannedCall(r, head, pc, ids); err != nil {
 			return err
 		}
 		next++
@@ -32,6 +40,11 @@ func (m *Machine) checkPlanned(b *journal.Planned) error {
 		return notDue("response %d has no call at %d", b.N, b.Calls[next].P)
 	}
 	return checkFinal(b, items)
+}
+
+// needsOutput is Item.NeedsOutput of an item whose type is known.
+func needsOutput(it item.Item, t item.Type) bool {
+	return t == item.TypeFunctionCall || item.IsCall(t) && it.NeedsOutput()
 }
 
 // [M7.8]
@@ -57,12 +70,12 @@ type named struct {
 	digest item.Digest
 }
 
-// checkPlannedCall checks one call; ids are those of the calls before it.
-func (m *Machine) checkPlannedCall(r *response, it item.Item, pc *journal.PlannedCall, ids map[string]named) error {
-	head := it.Head()
+// checkPlannedCall checks one call; ids are those of the calls before it, nil if there
+// is only this one.
+func (m *Machine) checkPlannedCall(r *response, head item.Head, pc *journal.PlannedCall, ids map[string]named) error {
 	function := head.Type == item.TypeFunctionCall || head.Type == item.TypeCustomToolCall
 	switch {
-	case !function || pc.Tool < -1 || pc.Tool >= len(r.manifest.Tools): // [M7.3]
+	case !function || pc.Tool < -1: // [M7.3]
 		return notDue("no tool for the %s at %d of response %d", head.Type, pc.P, r.n)
 	case pc.Gate != journal.Allow && pc.Gate != journal.Ask && pc.Gate != journal.Deny:
 		return notDue("gate %q", pc.Gate)
@@ -77,7 +90,9 @@ func (m *Machine) checkPlannedCall(r *response, it item.Item, pc *journal.Planne
 		}
 		return notDue("the call at %d of response %d is no twin", pc.P, r.n)
 	}
-	ids[head.CallID] = self
+	if ids != nil {
+		ids[head.CallID] = self
+	}
 	switch {
 	case pc.Tool == -1 && (!settled || pc.Gate != journal.Allow): // [M7.3]
 		return notDue("the call at %d of response %d has no tool and no output", pc.P, r.n)

@@ -225,7 +225,10 @@ func (m *Machine) foldPlanned(b *journal.Planned) {
 			plan:   pc,
 			digest: pc.Digest,
 		}
-		if pc.Tool >= 0 {
+		switch offered := len(r.manifest.Tools); {
+		case pc.Tool >= offered:
+			c.spec = &b.Tools[pc.Tool-offered]
+		case pc.Tool >= 0:
 			c.spec = &r.manifest.Tools[pc.Tool]
 		}
 		m.history = append(m.history, slot{})
