@@ -1,0 +1,71 @@
+package pawl_test
+
+import (
+	"go/ast"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The code in the documentation is code that runs: each block is taken, word for word,
+// from an example. A block's main stands for the example's function.
+func TestDocumentationIsTakenFromExamples(t *testing.T) {
+	var examples strings.Builder
+	names, err := filepath.Glob("example_*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		examples.WriteString(readFile(t, name))
+	}
+	source := regexp.MustCompile(`(?m)^func Example\w*\(\) \{$`).ReplaceAllString(examples.String(), "func main() {")
+	source = regexp.MustCompile(`(?m)^\t// Output:\n(\t//.*\n)+`).ReplaceAllString(source, "")
+
+	block := regexp.MustCompile("(?s)```go\n(.*?)```")
+	blocks := map[string]int{}
+	for _, name := range append([]string{"README.md", "CONTRIBUTING.md"}, docs(t)...) {
+		for _, m := range block.FindAllStringSubmatch(readFile(t, name), -1) {
+			blocks[name]++
+			if !strings.Contains(source, m[1]) {
+				t.Errorf("%s: no example has this:\n%s", name, m[1])
+			}
+		}
+	}
+	if blocks["README.md"] != 1 || blocks["docs/getting-started.md"] == 0 {
+		t.Errorf("blocks found: %v", blocks)
+	}
+}
+
+func docs(t *testing.T) []string {
+	names := moduleFiles(t, ".md")
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "docs/") })
+}
+
+// The README promises something for every effect class there is, and for no other.
+func TestReadmeNamesEveryClass(t *testing.T) {
+	var classes []string
+	for _, f := range parseModule(t)["."].files {
+		for _, d := range f.Decls {
+			group, ok := d.(*ast.GenDecl)
+			if !ok || group.Doc.Text() != "The effect classes.\n" {
+				continue
+			}
+			for _, s := range group.Specs {
+				classes = append(classes, s.(*ast.ValueSpec).Names[0].Name)
+			}
+		}
+	}
+	_, table, _ := strings.Cut(readFile(t, "README.md"), "## What is promised")
+	table, _, _ = strings.Cut(table, "\n## ")
+	var promised []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)`").FindAllStringSubmatch(table, -1) {
+		promised = append(promised, m[1])
+	}
+	slices.Sort(classes)
+	slices.Sort(promised)
+	if len(classes) == 0 || !slices.Equal(classes, promised) {
+		t.Errorf("there are the classes %q, the README promises something for %q", classes, promised)
+	}
+}
