@@ -31,12 +31,16 @@ import (
 	"runtime/pprof"
 )
 
+var (
+	serving  = flag.Bool("serve", false, "be the model server; used by the program itself")
+	check    = flag.Bool("check", false, "exit with 1 if a measure is over its limit")
+	only     = flag.String("run", "", "take only the measures whose name matches this regular expression")
+	rounds   = flag.Int("rounds", 9, "samples of each measure")
+	pawlOnly = flag.Bool("pawl", false, "leave the floors out, for a profile")
+	profile  = flag.String("cpuprofile", "", "write a CPU profile to this file")
+)
+
 func main() {
-	serving := flag.Bool("serve", false, "be the model server; used by the program itself")
-	check := flag.Bool("check", false, "exit with 1 if a measure is over its limit")
-	only := flag.String("run", "", "take only the measures whose name matches this regular expression")
-	rounds := flag.Int("rounds", 9, "samples of each measure")
-	profile := flag.String("cpuprofile", "", "write a CPU profile, Pawl's and the floor's samples labelled side=pawl and side=floor")
 	flag.Parse()
 	err := func() error {
 		if *serving {

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"context"
+	"math"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"syscall"
@@ -112,11 +111,14 @@ func (read meter) per(do work) (float64, error) {
 	return (read() - before) / float64(turns), nil
 }
 
-// pair samples Pawl and the floor in turn, each first in every other round.
+// pair samples Pawl and the floor in turn, each first in every other round. With -pawl the floor is left out.
 func pair(read meter, pawl, floor work) func() (float64, float64, error) {
-	pawl, floor = labelled("pawl", pawl), labelled("floor", floor)
 	floorFirst := false
 	return func() (p, f float64, err error) {
+		if *pawlOnly {
+			p, err = read.per(pawl)
+			return p, math.NaN(), err
+		}
 		floorFirst = !floorFirst
 		if floorFirst {
 			if f, err = read.per(floor); err != nil {
@@ -130,13 +132,5 @@ func pair(read meter, pawl, floor work) func() (float64, float64, error) {
 			f, err = read.per(floor)
 		}
 		return p, f, err
-	}
-}
-
-// labelled marks the work's samples in a CPU profile.
-func labelled(side string, do work) work {
-	return func() (turns int, err error) {
-		pprof.Do(context.Background(), pprof.Labels("side", side), func(context.Context) { turns, err = do() })
-		return turns, err
 	}
 }

@@ -170,7 +170,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // *model.Error. A nil body is none. Of the library's ways in, Execute with bytes for the request and the HTTP response for the
 // result costs least and changes nothing; its services encode their own parameters even when the body is given.
 func (c *Client) do(
-	ctx context.Context, method, path string, body []byte, opts ...option.RequestOption,
+	ctx context.Context, sent *transmission, method, path string, body []byte, opts ...option.RequestOption,
 ) (*http.Response, error) {
 	if c.invalid != nil {
 		return nil, refused(c.invalid)
@@ -180,7 +180,6 @@ func (c *Client) do(
 		params = body
 	}
 	var res *http.Response
-	var sent transmission
 	err := c.api.Execute(sent.watch(ctx), method, path, params, &res, opts...)
 	if res != nil && (res.StatusCode < 200 || res.StatusCode > 299) {
 		return nil, httpError(res)

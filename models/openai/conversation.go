@@ -52,7 +52,7 @@ func (c *Client) conversationItems(ctx context.Context, id, after string, limit 
 	if after != "" {
 		path += "&after=" + url.QueryEscape(after)
 	}
-	res, err := c.do(ctx, http.MethodGet, path, nil)
+	res, err := c.do(ctx, &transmission{}, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}

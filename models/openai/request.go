@@ -18,27 +18,22 @@ import (
 type headKey struct{ name string }
 
 // body returns the body of the request.
-func (m *responses) body(req *model.Request, stream bool) ([]byte, error) {
+func (m *responses) body(req *model.Request, stream bool) (model.Body, error) {
 	if req.PreviousResponseID != "" && req.ConversationID != "" {
-		return nil, errors.New("a previous response and a conversation exclude each other")
+		return model.Body{}, errors.New("a previous response and a conversation exclude each other")
 	}
 	head, err := req.Static.Encoded(headKey{m.name}, func() ([]byte, error) { return head(m.name, req.Static) })
 	if err != nil {
-		return nil, err
+		return model.Body{}, err
 	}
-	input := req.Input.JSON()
-	const tail = len(`],"previous_response_id":"","stream":true}`)
-	o := object{make([]byte, 0, len(head)+len(input)+tail+len(req.PreviousResponseID)+len(req.ConversationID))}
-	o.text = append(o.text, head...)
-	o.text = append(o.text, input...)
-	o.text = append(o.text, ']')
+	o := object{append(make([]byte, 0, 128), ']')}
 	o.stringIfSet("previous_response_id", req.PreviousResponseID)
 	o.stringIfSet("conversation", req.ConversationID)
 	if stream {
 		o.bool("stream", true)
 	}
 	o.close()
-	return o.text, nil
+	return req.Input.Body(head, o.text), nil
 }
 
 // head returns the body up to and including the bracket that opens the input.

@@ -44,18 +44,41 @@ func (m *responses) Call(ctx context.Context, req *model.Request, emit func(*mod
 	if settings == nil {
 		settings = &model.Settings{}
 	}
-	opts := append(headerOptions(settings.ExtraHeaders), optionsOf(settings.ExtraQuery, option.WithQuery)...)
-	if emit != nil {
-		return m.client.stream(ctx, body, opts, settings.PreserveRawUsage, emit)
+	a := &attempt{
+		body:      body.Text,
+		opts:      append(headerOptions(settings.ExtraHeaders), optionsOf(settings.ExtraQuery, option.WithQuery)...),
+		keepUsage: settings.PreserveRawUsage,
 	}
-	return m.client.block(ctx, body, opts, settings.PreserveRawUsage)
+	var res *model.Response
+	if emit != nil {
+		res, err = m.client.stream(ctx, a, emit)
+	} else {
+		res, err = m.client.block(ctx, a)
+	}
+	// After an error somebody may still hold the request, for example to print it.
+	if err == nil && a.sent.written.Load() {
+		body.Done()
+	}
+	return res, err
+}
+
+// attempt is one request for a response.
+type attempt struct {
+	body      []byte
+	opts      []option.RequestOption
+	keepUsage bool
+	sent      transmission
+}
+
+func (c *Client) send(ctx context.Context, a *attempt) (*http.Response, error) {
+	return c.do(ctx, &a.sent, http.MethodPost, responsesPath, a.body, a.opts...)
 }
 
 const responsesPath = "responses"
 
 // block makes one call that answers with the whole response.
-func (c *Client) block(ctx context.Context, body []byte, opts []option.RequestOption, keepUsage bool) (*model.Response, error) {
-	res, err := c.do(ctx, http.MethodPost, responsesPath, body, opts...)
+func (c *Client) block(ctx context.Context, a *attempt) (*model.Response, error) {
+	res, err := c.send(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +90,7 @@ func (c *Client) block(ctx context.Context, body []byte, opts []option.RequestOp
 	if len(data) > MaxResponseSize {
 		return nil, malformed(res, errTooLarge)
 	}
-	response, err := parseResponse(data, keepUsage)
+	response, err := parseResponse(data, a.keepUsage)
 	switch {
 	case err != nil:
 		return nil, malformed(res, err)

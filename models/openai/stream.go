@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/pawl-agents/pawl/item"
@@ -20,17 +19,15 @@ import (
 )
 
 // stream makes one call that answers with events (https://platform.openai.com/docs/api-reference/responses-streaming).
-func (c *Client) stream(
-	ctx context.Context, body []byte, opts []option.RequestOption, keepUsage bool, emit func(*model.Event) bool,
-) (*model.Response, error) {
+func (c *Client) stream(ctx context.Context, a *attempt, emit func(*model.Event) bool) (*model.Response, error) {
 	requestCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	res, err := c.do(requestCtx, http.MethodPost, responsesPath, body, opts...)
+	res, err := c.send(requestCtx, a)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Body.Close()
-	s := &stream{ctx: ctx, res: res, emit: emit, keepUsage: keepUsage, event: newEventReader()}
+	s := &stream{ctx: ctx, res: res, emit: emit, keepUsage: a.keepUsage, event: newEventReader()}
 	response, err := s.run()
 	if s.ended {
 		drain(res.Body, cancel)
