@@ -162,6 +162,9 @@ func (d *drive) loop() (*Result, error) {
 		if err := d.hold(); err != nil {
 			return nil, d.halt(err)
 		}
+		if len(rd.Facts)+len(rd.Effects)+len(d.bodies)+d.waits == 0 {
+			return nil, d.halt(errNothing)
+		}
 		for len(d.handed) > 0 {
 			e := d.handed[0]
 			d.handed = d.handed[1:]
@@ -172,6 +175,10 @@ func (d *drive) loop() (*Result, error) {
 		}
 	}
 }
+
+// errNothing ends a drive that would turn for ever. A claim hands out again what has no
+// outcome.
+var errNothing = errors.New("pawl: nothing follows from the ledger; resume the run")
 
 // cause says why the drive stops. Whoever cancelled the caller's context finds its
 // error in it.
@@ -342,6 +349,11 @@ const inboxPause = 200 * time.Millisecond
 // must, and reports whether there was anything. What the run refuses by now is
 // consumed too: whoever posted it was told, or the run has moved on.
 func (d *drive) drain(must bool) (bool, error) {
+	select {
+	case <-d.wake:
+		must = true
+	default:
+	}
 	now := time.Now()
 	if !must && now.Sub(d.drained) < inboxPause {
 		return false, nil

@@ -26,6 +26,9 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 	defer cancel()
 	d.calling.Store(&cancel)
 	defer d.calling.Store(nil)
+	if len(d.wake) > 0 {
+		return nil, errWoken
+	}
 	timeout := req.Static.Settings.Limit()
 	if timeout > 0 {
 		var stop context.CancelFunc
@@ -39,6 +42,9 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 		return nil, model.ErrAbandoned
 	}
 	res, err := m.Call(ctx, req, d.emitter(e.ID))
+	if err == nil && (res == nil || slices.ContainsFunc(res.Items, Item.IsZero)) {
+		err = &model.Error{Err: model.ErrMalformed}
+	}
 	switch {
 	case err == nil:
 		return &journal.Responded{ID: e.ID, ResponseID: res.ID, RequestID: res.RequestID, Items: res.Items, Usage: usageOf(res.Usage)}, nil

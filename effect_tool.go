@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -28,49 +29,61 @@ func (d *drive) startTool(e machine.Effect) {
 	d.bodies[e.ID] = cancel
 	late := d.unknown(e.ID, "the tool did not end at its deadline")
 	overdue := time.AfterFunc(time.Until(deadline)+overdueGrace, func() { d.deliver(outcome{id: e.ID, body: late}) })
+	o := outcome{id: e.ID, body: late} // of a body that ends its goroutine
 	go func() {
-		defer overdue.Stop()
+		defer func() {
+			overdue.Stop()
+			d.deliver(o)
+		}()
 		if ctx.Err() != nil || time.Now().UnixMilli() >= min(e.NotAfter, d.leaseEnd.Load()) {
-			d.deliver(outcome{id: e.ID, body: &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}})
+			o.body = &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}
 			return
 		}
-		d.deliver(outcome{id: e.ID, body: settled(ctx, t, c, info, e)})
+		o.body = settled(ctx, t, c, info, e)
 	}()
 }
 
 // settled runs the body and says how it ended.
 func settled(ctx context.Context, t *Tool, c *Call, info machine.CallInfo, e machine.Effect) *journal.Settled {
-	s := &journal.Settled{ID: e.ID}
+	s := &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed}
 	fc, err := info.Item.FunctionCall()
+	if err != nil {
+		s.Error, s.Output = errorText(err), item.FunctionOutput(info.CallID, "The tool failed: "+errorText(err))
+		return s
+	}
+	note := ""
+	if info.Edited {
+		note = "The reviewer changed the arguments to " + info.Arguments + ".\n"
+		if err := t.schema.Validate(c.Arguments); err != nil {
+			s.Error, s.Output = errorText(err), fc.Output(note+badArguments(err))
+			return s
+		}
+	}
+	out, err := t.call(ctx, c, fc, note)
 	if err == nil {
-		note := ""
-		if info.Edited {
-			note = "The reviewer changed the arguments to " + info.Arguments + ".\n"
-		}
-		var out any
-		if out, err = t.call(ctx, c); err == nil {
-			if s.Output, err = outputItem(fc, out, note); err == nil {
-				return s
-			}
-		}
+		return &journal.Settled{ID: e.ID, Output: out}
 	}
 	s.Error = errorText(err)
 	if isUnknown(err) {
 		s.Outcome, s.Output = journal.Unknown, fc.Output(machine.UnknownText(e.Key))
 		return s
 	}
-	s.Outcome, s.Output = journal.ToolFailed, fc.Output(t.errorText(ctx, c, err))
+	s.Output = fc.Output(note + t.errorText(ctx, c, err))
 	return s
 }
 
-// call enters the body; a panic is an error.
-func (t *Tool) call(ctx context.Context, c *Call) (out any, err error) {
+// call enters the body and writes its result; a panic of either is an error.
+func (t *Tool) call(ctx context.Context, c *Call, fc item.FunctionCall, note string) (out Item, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{In: fmt.Sprintf("tool %q", t.name), Value: v, Stack: string(debug.Stack())}
 		}
 	}()
-	return t.run(ctx, c)
+	result, err := t.run(ctx, c)
+	if err != nil {
+		return Item{}, err
+	}
+	return outputItem(fc, result, note)
 }
 
 func (t *Tool) errorText(ctx context.Context, c *Call, err error) (text string) {

@@ -40,7 +40,7 @@ func (d *drive) start(e machine.Effect) {
 	o := outcome{id: e.ID, body: body, err: err}
 	switch {
 	case err == nil:
-	case d.ctx.Err() != nil || d.gone || errors.Is(err, model.ErrAbandoned) || errors.Is(err, errWoken):
+	case d.ctx.Err() != nil || d.gone || errors.Is(err, errWoken):
 		// The driver stops, or the run is cancelled: that is no failure of the
 		// effect's. What became of it is found out when the run goes on.
 		o.body, o.err = nil, nil

@@ -151,3 +151,22 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 	}
 	return journal.Fact{Time: now.UnixMilli(), Body: b}, nil
 }
+
+// checkEdits refuses edited arguments that a call's tool would not take. A tool that is
+// not the agent's any more says so when the call is to start.
+func (s *RunState) checkEdits(agent *Agent, decisions []Decision) error {
+	m := s.fold()
+	for _, d := range decisions {
+		call, _, err := machine.ParseInterruptionID(d.Interruption)
+		if err != nil || d.Arguments == "" {
+			continue // what else is wrong is found when it is submitted
+		}
+		info, _ := m.Call(call)
+		if t := agent.tool(info.Spec.Name); t != nil && t.id == info.Spec.Identity {
+			if err := t.schema.Validate(d.Arguments); err != nil {
+				return s.refused(fmt.Errorf("%w: the arguments for %s: %w", ErrDecision, d.Interruption, err))
+			}
+		}
+	}
+	return nil
+}

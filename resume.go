@@ -55,6 +55,9 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 	}
 	if given != nil {
 		d.staged = given.staged
+		if err := stored.checkEdits(agent, given.staged); err != nil {
+			return err
+		}
 	}
 	return d.reopen(ctx, stored, given, isNew)
 }
@@ -261,10 +264,12 @@ func (d *drive) changed(id journal.EffectID) error {
 	return nil
 }
 
-func (d *drive) tool(name string) *Tool {
-	i := slices.IndexFunc(d.agent.Tools, func(t Tool) bool { return t.name == name })
+func (d *drive) tool(name string) *Tool { return d.agent.tool(name) }
+
+func (a *Agent) tool(name string) *Tool {
+	i := slices.IndexFunc(a.Tools, func(t Tool) bool { return t.name == name })
 	if i < 0 {
 		return nil
 	}
-	return &d.agent.Tools[i]
+	return &a.Tools[i]
 }

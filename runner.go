@@ -267,11 +267,18 @@ func (r *Runner) State(ctx context.Context, run string) (*RunState, error) {
 // Decide submits decisions to a run, whoever drives it or nobody. They are durable
 // when it returns, and take effect when the run is driven. The same decision again
 // changes nothing; another one is ErrDecided. ErrNotOpen, ErrDecision and ErrCallInFlight say
-// why a decision is refused; none is submitted then.
+// why a decision is refused; none is submitted then. Edited arguments are compared with
+// the tool's schema if the run's agent is among Runner.Agents; otherwise the model reads
+// what is wrong with them.
 func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) error {
 	s, err := r.State(ctx, run)
 	if err != nil {
 		return err
+	}
+	if agent, err := r.agentFor(nil, s.AgentKey()); err == nil {
+		if err := s.checkEdits(agent, decisions); err != nil {
+			return err
+		}
 	}
 	return s.submit(ctx, r.store(), decisions)
 }

@@ -398,3 +398,40 @@ func TestRunWaits(t *testing.T) {
 		}
 	})
 }
+
+// storeOf copies a run of a Runner that keeps it in memory into a store.
+func storeOf(t *testing.T, r *pawl.Runner, run string) journal.Driver {
+	t.Helper()
+	m := journal.NewMemory()
+	to := &pawl.Runner{Store: m}
+	doc, err := json.Marshal(replays(t, r, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	importDocument(t, m, doc)
+	replays(t, to, run)
+	return m
+}
+
+// importDocument puts the ledger of a document into a store.
+func importDocument(t *testing.T, m *journal.Memory, doc []byte) {
+	t.Helper()
+	var d struct {
+		Run   string
+		Facts []json.RawMessage
+	}
+	if err := json.Unmarshal(doc, &d); err != nil {
+		t.Fatal(err)
+	}
+	var recs []journal.Record
+	for _, f := range d.Facts {
+		rec, err := journal.ReadRecordJSON(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs = append(recs, rec)
+	}
+	if err := m.Import(d.Run, recs); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -254,7 +254,7 @@ func outputItem(fc item.FunctionCall, out any, note string) (item.Item, error) {
 	default:
 		b, err := json.Marshal(out)
 		if err != nil {
-			return item.Item{}, fmt.Errorf("pawl: the tool's result cannot be written as JSON: %w", err)
+			return item.Item{}, fmt.Errorf("pawl: the tool ran, and its result cannot be written as JSON: %w", err)
 		}
 		return fc.Output(note + string(b)), nil
 	}
