@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"os/user"
 	"path/filepath"
@@ -36,7 +37,7 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 	context.AfterFunc(ctx, stop)
 
 	a := &app{
-		screen: &screen{w: stdout, color: isTerminal(stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"},
+		screen: newScreen(stdout, isTerminal(stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"),
 		errors: stderr,
 		out:    stdout,
 		self:   callMe(args[0]),
@@ -61,6 +62,9 @@ func callMe(arg0 string) string {
 		if _, err := os.Stat(filepath.Join("cmd", "pawl", "main.go")); err == nil {
 			return "go run ./cmd/pawl"
 		}
+	}
+	if found, err := exec.LookPath(filepath.Base(arg0)); err == nil && found == arg0 {
+		return filepath.Base(arg0)
 	}
 	return quote(arg0)
 }

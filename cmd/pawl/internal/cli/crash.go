@@ -50,7 +50,7 @@ func (a *app) crash(ctx context.Context, w *demo.World, t *demo.Ticket, o demoOp
 		return nil, err
 	}
 	defer d.Close()
-	res, err := a.drive(ctx, d, d.Resume(ctx, pawl.RunID(t.Run()), 0), true)
+	res, err := a.goOn(ctx, d, 0, true)
 	r, err := a.conclude(ctx, d, res, err)
 	if r != nil {
 		r.Killed = pid
@@ -79,7 +79,7 @@ func (a *app) runAndKill(ctx context.Context, t *demo.Ticket, o demoOptions) (pi
 	}
 	a.screen.entry(faint, "child", fmt.Sprintf("process %d works on the ticket, in order to be killed", child.Process.Pid))
 	hung, said := false, ""
-	for sc := bufio.NewScanner(stderr); sc.Scan() && !hung; {
+	for sc := bufio.NewScanner(stderr); !hung && sc.Scan(); {
 		if hung = sc.Text() == hangMark; !hung {
 			said += sc.Text() + "\n"
 		}

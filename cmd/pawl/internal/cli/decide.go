@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,6 +25,8 @@ type decider struct {
 	// The answers of the single verdicts.
 	arguments, message, output string
 	retry, giveUp              bool
+	// check, if not nil, refuses flags that do not go together.
+	check func() error
 }
 
 func (v *decider) flags(cmd *cobra.Command) {
@@ -69,8 +72,18 @@ func (a *app) settleCommand() *cobra.Command {
 	cmd.Flags().StringVar(&v.output, "output", "", "it happened, and returned this `TEXT`")
 	cmd.Flags().BoolVar(&v.retry, "retry", false, "it did not happen: run it, with the same arguments and key")
 	cmd.Flags().BoolVar(&v.giveUp, "give-up", false, "nobody knows: tell the model so")
-	cmd.MarkFlagsOneRequired("output", "retry", "give-up")
-	cmd.MarkFlagsMutuallyExclusive("output", "retry", "give-up")
+	v.check = func() error {
+		given := 0
+		for _, name := range []string{"output", "retry", "give-up"} {
+			if cmd.Flags().Changed(name) {
+				given++
+			}
+		}
+		if given != 1 {
+			return &usageError{errors.New("say what became of the call with one of --output, --retry and --give-up")}
+		}
+		return nil
+	}
 	return cmd
 }
 
@@ -81,6 +94,11 @@ func (a *app) decideCommand(verb, short string, v *decider, kind pawl.Interrupti
 		Long:  short + ".\n" + decideArgs,
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: a.do(func(cmd *cobra.Command, args []string) (any, error) {
+			if v.check != nil {
+				if err := v.check(); err != nil {
+					return nil, err
+				}
+			}
 			return a.withRun(cmd.Context(), args[0], func(st *sqlstore.Store, run string) (any, error) {
 				return a.decide(cmd.Context(), st, run, args[1:], v, kind, decision)
 			})
@@ -118,12 +136,12 @@ func (a *app) decide(ctx context.Context, st *sqlstore.Store, run string, call [
 	if err := runner.Decide(ctx, run, d); err != nil {
 		return nil, err
 	}
-	entries, err := st.Inbox(ctx, run)
+	open, err := undecided(ctx, st, state)
 	if err != nil {
 		return nil, err
 	}
 	r := decided{Run: run, Call: in.ID, Tool: in.Tool, Verdict: d.Verdict, By: d.By,
-		Open: max(0, len(state.Interruptions())-len(entries)), Resume: a.command("resume", run)}
+		Open: len(open), Resume: a.command("resume", run)}
 	a.screen.line("%s of %s is decided: %s, by %s.", printable(in.Tool), printable(run), d.Verdict, printable(d.By))
 	if r.Open > 0 {
 		a.screen.line("%d more to decide.", r.Open)

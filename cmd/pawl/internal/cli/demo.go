@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/spf13/cobra"
@@ -145,7 +144,7 @@ func (a *app) welcome(ctx context.Context, w *demo.World) {
 	const most = 3
 	n := 0
 	_ = eachRun(ctx, w.Store, journal.Query{Open: true}, func(info journal.RunInfo) bool { // only a courtesy
-		s.entry(yellow, "unfinished", info.Run+"; go on with: "+a.command("resume", info.Run))
+		s.command("open", a.command("resume", info.Run))
 		n++
 		return n < most
 	})
@@ -159,6 +158,8 @@ func (a *app) introduce(d *demo.Desk) {
 	} else {
 		s.entry(faint, "model", printable(d.Ticket.Model)+" at "+printable(d.BaseURL))
 	}
+	s.entry(faint, "stop it", "with Ctrl-C or kill -9, whenever you like, and go on with:")
+	s.command("", a.command("resume", d.Ticket.Run()))
 	s.line("")
 	s.head("%s", d.Ticket.Run())
 	s.entry(plain, "customer", d.Ticket.Text)
@@ -169,7 +170,6 @@ func (a *app) recover(ctx context.Context, d *demo.Desk, o demoOptions, failure 
 	s := a.screen
 	s.line("")
 	s.entry(yellow, "failed", printable(strings.TrimPrefix(failure.Error(), "pawl: ")))
-	run := d.Ticket.Run()
 	refunds, outputs, err := d.Left(ctx)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (a *app) recover(ctx context.Context, d *demo.Desk, o demoOptions, failure 
 	s.entry(plain, "resume", "the run knows that it owes the session a batch, and reads the session's end before it appends again")
 	s.line("")
 	d.Restart()
-	res, err := a.drive(ctx, d, d.Resume(ctx, pawl.RunID(run), 0), o.yes)
+	res, err := a.goOn(ctx, d, 0, o.yes)
 	r, err := a.conclude(ctx, d, res, err)
 	if r != nil {
 		r.Injected = failure.Error()
@@ -186,33 +186,33 @@ func (a *app) recover(ctx context.Context, d *demo.Desk, o demoOptions, failure 
 	return r, err
 }
 
-// killFlag is the value of --kill-at.
-type killFlag struct{ k *demo.Kill }
+// killFlag is the value of --kill-at: before or after, and the number or the kind of a write.
+type killFlag struct {
+	text string
+	k    *demo.Kill
+}
 
 func (f *killFlag) kill() *demo.Kill { return f.k }
 
 // Set implements pflag.Value.
 func (f *killFlag) Set(s string) error {
-	side, number, _ := strings.Cut(s, ":")
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 1 || side != "before" && side != "after" {
-		return errors.New(`want "before:N" or "after:N"`)
+	side, what, _ := strings.Cut(s, ":")
+	k := &demo.Kill{After: side == "after"}
+	switch w := demo.Write(what); w {
+	case demo.WriteStore, demo.WriteRefund, demo.WriteMail, demo.WriteSession:
+		k.N, k.Only = 1, w
+	default:
+		k.N, _ = strconv.ParseInt(what, 10, 64)
 	}
-	f.k = &demo.Kill{At: n, After: side == "after"}
+	if k.N < 1 || side != "before" && side != "after" {
+		return errors.New("want before or after, a colon, and the number or the kind of a write")
+	}
+	f.text, f.k = s, k
 	return nil
 }
 
 // String implements pflag.Value.
-func (f *killFlag) String() string {
-	if f.k == nil {
-		return ""
-	}
-	side := "before"
-	if f.k.After {
-		side = "after"
-	}
-	return side + ":" + strconv.Itoa(f.k.At)
-}
+func (f *killFlag) String() string { return f.text }
 
 // Type implements pflag.Value.
-func (f *killFlag) Type() string { return "SIDE:N" }
+func (f *killFlag) Type() string { return "SIDE:WRITE" }

@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // drive shows a run and decides what it waits for, until it ends, fails, or nobody is there to decide. The
@@ -24,8 +26,45 @@ func (a *app) drive(ctx context.Context, d *demo.Desk, events iter.Seq2[pawl.Eve
 		if err := a.decideAll(ctx, d, paused.State, yes); err != nil {
 			return paused.Result, err
 		}
-		events = d.Resume(ctx, paused.State, 0)
+		state, err := a.reload(d, paused.State)
+		if err != nil {
+			return paused.Result, err
+		}
+		events = d.Resume(ctx, state, 0)
 	}
+}
+
+// reload sends the state of a run through JSON where that is what the demo is about: outputs that the server does
+// not have yet must survive it.
+func (a *app) reload(d *demo.Desk, state *pawl.RunState) (*pawl.RunState, error) {
+	if d.Ticket.Mode != demo.ModeChain {
+		return state, nil
+	}
+	again, size, err := demo.Reload(state)
+	if err != nil {
+		return nil, err
+	}
+	a.screen.entry(faint, "state", fmt.Sprintf("written as %d bytes of JSON, and read back", size))
+	return again, nil
+}
+
+// goOn is drive for a run that began before, perhaps in another process.
+func (a *app) goOn(ctx context.Context, d *demo.Desk, maxTurns int, yes bool) (*pawl.Result, error) {
+	run := d.Ticket.Run()
+	records, err := d.Runner.Store.Read(ctx, run, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		f, err := journal.Decode(rec)
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := f.Body.(*journal.Responded); ok {
+			a.screen.learn(b.Items)
+		}
+	}
+	return a.drive(ctx, d, d.Resume(ctx, pawl.RunID(run), maxTurns), yes)
 }
 
 // watch shows a stream to its end.

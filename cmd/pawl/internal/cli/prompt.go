@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	"github.com/pawl-agents/pawl"
@@ -105,26 +106,43 @@ func (p *prompter) edit(ctx context.Context, arguments string) (string, error) {
 	}
 	members := make([]string, len(fields))
 	for i, f := range fields {
-		answer, err := p.ask(ctx, fmt.Sprintf("%s [%s]:", printable(f.name), oneLine(f.value, 60)))
+		value, err := p.editField(ctx, f)
 		if err != nil {
 			return "", err
 		}
-		if answer == "" {
-			answer = f.value
-		}
 		name, _ := json.Marshal(f.name) // a string
-		members[i] = string(name) + ":" + edited(f.value, answer)
+		members[i] = string(name) + ":" + value
 	}
 	return "{" + strings.Join(members, ",") + "}", nil
 }
 
-// edited reads an answer as the kind of value that stood there: a text needs no quotes.
-func edited(old, answer string) string {
-	if answer != old && strings.HasPrefix(old, `"`) && !strings.HasPrefix(answer, `"`) || !json.Valid([]byte(answer)) {
-		text, _ := json.Marshal(answer) // a string
-		return string(text)
+func (p *prompter) editField(ctx context.Context, f field) (string, error) {
+	for {
+		answer, err := p.ask(ctx, fmt.Sprintf("%s [%s]:", printable(f.name), oneLine(f.value, 60)))
+		if err != nil || answer == "" {
+			return f.value, err
+		}
+		if value, ok := valueLike(f.value, answer); ok {
+			return value, nil
+		}
+		p.screen.line("  That is not the kind of value that stands there.")
 	}
-	return answer
+}
+
+// valueLike reads an answer as JSON of the same kind as the old value. A text needs no quotes.
+func valueLike(old, answer string) (string, bool) {
+	if strings.HasPrefix(old, `"`) {
+		if strings.HasPrefix(answer, `"`) && json.Valid([]byte(answer)) {
+			return answer, true
+		}
+		text, err := json.Marshal(answer)
+		return string(text), err == nil
+	}
+	var was, is any
+	if json.Unmarshal([]byte(old), &was) != nil || json.Unmarshal([]byte(answer), &is) != nil {
+		return "", false
+	}
+	return answer, was == nil || reflect.TypeOf(was) == reflect.TypeOf(is)
 }
 
 // interruption shows a call that waits.

@@ -4,27 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // runReport is what --json prints of a run.
 type runReport struct {
-	Run      string      `json:"run"`
-	Status   pawl.Status `json:"status"`
-	Agent    string      `json:"agent,omitempty"`
-	Session  string      `json:"session,omitempty"`
-	Turns    int         `json:"turns"`
-	Usage    *usageOf    `json:"usage,omitempty"`
-	Output   string      `json:"output,omitempty"`
-	Waiting  []waiting   `json:"waiting,omitempty"`
-	Calls    []demo.Row  `json:"calls,omitempty"`
-	Injected string      `json:"injected,omitempty"`
-	Killed   int         `json:"killed,omitempty"`
-	Resume   string      `json:"resume,omitempty"`
-	Timeline any         `json:"timeline,omitempty"`
+	Run       string          `json:"run"`
+	Status    pawl.Status     `json:"status"`
+	Agent     string          `json:"agent,omitempty"`
+	Session   string          `json:"session,omitempty"`
+	Turns     int             `json:"turns"`
+	Usage     *usageOf        `json:"usage,omitempty"`
+	Output    string          `json:"output,omitempty"`
+	Waiting   []waiting       `json:"waiting,omitempty"`
+	Calls     []demo.Row      `json:"calls,omitempty"`
+	Delivered []demo.Delivery `json:"delivered,omitempty"`
+	Injected  string          `json:"injected,omitempty"`
+	Killed    int             `json:"killed,omitempty"`
+	Resume    string          `json:"resume,omitempty"`
+	Timeline  any             `json:"timeline,omitempty"`
 }
 
 type usageOf struct {
@@ -40,19 +44,38 @@ type waiting struct {
 	Tool      string                `json:"tool"`
 	Arguments string                `json:"arguments"`
 	Commands  []string              `json:"commands"`
+
+	in pawl.Interruption
 }
 
-func (a *app) report(state *pawl.RunState) *runReport {
+// report describes a run as its ledger and its inbox have it.
+func (a *app) report(ctx context.Context, st journal.Driver, run string) (*runReport, *pawl.RunState, error) {
+	state, err := (&pawl.Runner{Store: st}).State(ctx, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	open, err := undecided(ctx, st, state)
+	if err != nil {
+		return nil, nil, err
+	}
 	res := state.Result()
 	r := &runReport{Run: res.Run, Status: res.Status, Agent: state.AgentKey(), Session: state.SessionID(), Turns: res.Turns, Output: res.FinalOutput,
 		Usage: &usageOf{res.Usage.Requests, res.Usage.Input, res.Usage.Output}}
-	for _, in := range res.Interruptions {
-		r.Waiting = append(r.Waiting, waiting{Call: in.ID, Kind: in.Kind, Tool: in.Tool, Arguments: in.Arguments, Commands: a.deciders(in, len(res.Interruptions))})
+	for _, in := range open {
+		r.Waiting = append(r.Waiting, waiting{Call: in.ID, Kind: in.Kind, Tool: in.Tool, Arguments: in.Arguments, Commands: a.deciders(in, len(open)), in: in})
 	}
 	if res.Status != pawl.StatusFinished && res.Status != pawl.StatusCancelled {
 		r.Resume = a.command("resume", res.Run)
 	}
-	return r
+	return r, state, nil
+}
+
+// undecided are the waiting calls that no decision in the run's inbox is about.
+func undecided(ctx context.Context, st journal.Driver, state *pawl.RunState) ([]pawl.Interruption, error) {
+	entries, err := st.Inbox(ctx, state.Run())
+	return slices.DeleteFunc(state.Interruptions(), func(in pawl.Interruption) bool {
+		return slices.ContainsFunc(entries, func(e journal.Entry) bool { return e.Key == in.ID })
+	}), err
 }
 
 // deciders are the commands that decide about a call; open is how many calls of the run wait.
@@ -71,22 +94,26 @@ func (a *app) deciders(in pawl.Interruption, open int) []string {
 }
 
 // showWaiting prints what waits and the commands that decide.
-func (a *app) showWaiting(state *pawl.RunState) {
-	open := state.Result().Interruptions
+func (a *app) showWaiting(r *runReport) {
 	s := a.screen
 	s.line("")
+	if len(r.Waiting) == 0 {
+		s.head("Everything is decided.")
+		s.command("go on", r.Resume)
+		return
+	}
 	s.head("The run waits for a decision.")
-	for _, in := range open {
-		s.interruption(in)
+	for _, w := range r.Waiting {
+		s.interruption(w.in)
 		labels := []string{"approve", "reject"}
-		if in.Kind == pawl.InDoubt {
+		if w.Kind == pawl.InDoubt {
 			labels = []string{"happened", "did not", "unknown"}
 		}
-		for i, line := range a.deciders(in, len(open)) {
+		for i, line := range w.Commands {
 			s.command(labels[i], line)
 		}
 	}
-	s.command("then", a.command("resume", state.Run()))
+	s.command("then", r.Resume)
 }
 
 // conclude prints how a drive of a demo run ended and returns what --json prints.
@@ -94,14 +121,13 @@ func (a *app) conclude(ctx context.Context, d *demo.Desk, res *pawl.Result, err 
 	if res == nil {
 		return nil, err
 	}
-	state, stateErr := d.Runner.State(context.WithoutCancel(ctx), res.Run)
-	if stateErr != nil {
-		return nil, errors.Join(err, stateErr)
+	r, state, reportErr := a.report(context.WithoutCancel(ctx), d.Runner.Store, res.Run)
+	if reportErr != nil {
+		return nil, errors.Join(err, reportErr)
 	}
-	r := a.report(state)
 	if err != nil {
 		if errors.Is(err, errWaiting) {
-			a.showWaiting(state)
+			a.showWaiting(r)
 		}
 		if errors.Is(err, context.Canceled) {
 			err = &pawl.RunError{Run: res.Run, State: state, Err: err}
@@ -114,6 +140,12 @@ func (a *app) conclude(ctx context.Context, d *demo.Desk, res *pawl.Result, err 
 	}
 	r.Calls = table
 	a.screen.table(table)
+	if r.Delivered, err = d.Deliveries(); err != nil {
+		return r, err
+	}
+	if d.Ticket.Mode == demo.ModeChain {
+		a.screen.deliveries(r.Delivered)
+	}
 	a.screen.line("")
 	a.screen.command("timeline", a.command("show", res.Run))
 	for _, row := range table {
@@ -124,18 +156,27 @@ func (a *app) conclude(ctx context.Context, d *demo.Desk, res *pawl.Result, err 
 	return r, nil
 }
 
+// deliveries prints which request brought which outputs to a server that holds the conversation.
+func (s *screen) deliveries(list []demo.Delivery) {
+	s.line("")
+	s.head("The server holds the conversation, so each output is sent once:")
+	for _, v := range list {
+		s.entry(faint, fmt.Sprintf("request %d", v.Request), "continues "+printable(v.Previous)+" with the outputs of "+printable(strings.Join(v.Outputs, ", ")))
+	}
+}
+
 // table prints what became of each call, counted in each place that holds it.
 func (s *screen) table(rows []demo.Row) {
 	s.line("")
-	s.head("Each call: its effect in the shop, and its outputs in the session, in what the model saw, in the replay")
+	s.head("What became of each call, counted in the shop, the session, the last request and the replay")
 	var cells [][]string
 	for _, r := range rows {
 		cells = append(cells, []string{callText(r.Tool, r.Arguments), effect(r), count(r.Session), count(r.Input), count(r.Replay)})
 	}
 	for _, row := range cells {
-		row[0] = oneLine(row[0], 64)
+		row[0] = oneLine(row[0], 56)
 	}
-	s.columns([]string{"call", "effect", "session", "model", "replay"}, cells)
+	s.columns([]string{"call", "effects", "in session", "in request", "in replay"}, cells)
 }
 
 func effect(r demo.Row) string {

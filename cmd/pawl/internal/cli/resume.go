@@ -46,7 +46,7 @@ type driveOptions struct {
 func (o *driveOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "approve whatever waits, instead of asking")
 	cmd.Flags().StringVar(&o.baseURL, "base-url", "", "`URL` of a server that speaks the Responses API, instead of OpenAI's")
-	cmd.Flags().Var(&o.killAt, "kill-at", "for tests: die of SIGKILL at a durable write, for example after:3")
+	cmd.Flags().Var(&o.killAt, "kill-at", "for tests: die of SIGKILL beside a durable write, for example after:3 or before:mail")
 	cmd.Flags().Lookup("kill-at").Hidden = true
 }
 
@@ -70,7 +70,7 @@ func (a *app) resume(ctx context.Context, arg string, o driveOptions) (any, erro
 	}
 	defer d.Close()
 	a.screen.head("%s goes on", run)
-	res, err := a.drive(ctx, d, d.Resume(ctx, pawl.RunID(run), o.maxTurns), o.yes)
+	res, err := a.goOn(ctx, d, o.maxTurns, o.yes)
 	return orNil(a.conclude(ctx, d, res, err))
 }
 

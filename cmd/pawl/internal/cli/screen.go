@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/item"
 )
 
 // screen prints text for people. Texts that come from a model, a tool or a store go through printable, so that
@@ -21,6 +22,10 @@ type screen struct {
 	tools  map[string]string // call id -> tool, for outputs
 	said   map[string]bool   // message items that were shown while they were written
 	inLine bool              // the line is not ended
+}
+
+func newScreen(w io.Writer, color bool) *screen {
+	return &screen{w: w, color: color, tools: map[string]string{}, said: map[string]bool{}}
 }
 
 // quiet makes the screen print nothing.
@@ -52,21 +57,42 @@ func (s *screen) head(format string, args ...any) {
 	s.line("%s", s.styled(bold, fmt.Sprintf(format, args...)))
 }
 
-const labelWidth = 9
+const (
+	labelWidth = 10
+	textWidth  = 88
+)
 
 // entry prints a labelled line of the progress. Further lines of the text are indented.
 func (s *screen) entry(st style, label, text string) {
 	s.endLine()
 	s.start(st, label)
-	fmt.Fprintln(s.w, indent(text))
+	fmt.Fprintln(s.w, indent(wrap(text, textWidth)))
 }
 
 func (s *screen) start(st style, label string) {
 	fmt.Fprintf(s.w, "  %s", s.styled(st, fmt.Sprintf("%-*s", labelWidth, label)))
 }
 
+// indent puts the further lines of a text under the first.
 func indent(text string) string {
-	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+strings.Repeat(" ", labelWidth+2))
+	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", labelWidth+2))
+}
+
+// wrap breaks lines between words. A word that is too long stays whole.
+func wrap(text string, width int) string {
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		for utf8.RuneCountInString(line) > width {
+			cut := strings.LastIndex(line[:len(string([]rune(line)[:width+1]))], " ")
+			if cut <= 0 {
+				break
+			}
+			lines = append(lines, line[:cut])
+			line = line[cut+1:]
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // endLine ends the line of a message that is being written.
@@ -78,13 +104,12 @@ func (s *screen) endLine() {
 }
 
 // command prints a command that a person may want to copy.
-func (s *screen) command(what, line string) { s.line("  %-9s %s", what, s.styled(bold, line)) }
+func (s *screen) command(what, line string) {
+	s.line("  %-*s%s", labelWidth, what, s.styled(bold, line))
+}
 
 // event shows an event of a run.
 func (s *screen) event(ev pawl.Event) {
-	if s.tools == nil {
-		s.tools, s.said = map[string]string{}, map[string]bool{}
-	}
 	switch ev := ev.(type) {
 	case *pawl.Delta:
 		if ev.Kind == pawl.DeltaText {
@@ -102,18 +127,23 @@ func (s *screen) event(ev pawl.Event) {
 	}
 }
 
+// learn takes note of calls that were made before, for the names of their outputs.
+func (s *screen) learn(items []pawl.Item) {
+	for _, it := range items {
+		if h := it.Head(); h.Type == item.TypeFunctionCall {
+			s.tools[h.CallID] = h.Name
+		}
+	}
+}
+
 // delta shows a piece of a message that is being written.
 func (s *screen) delta(d *pawl.Delta) {
 	if !s.inLine {
 		s.start(plain, "model")
 		s.inLine = true
 	}
-	fmt.Fprint(s.w, indentPiece(printable(d.Text)))
+	fmt.Fprint(s.w, indent(printable(d.Text)))
 	s.said[d.ItemID] = true
-}
-
-func indentPiece(text string) string {
-	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", labelWidth+2))
 }
 
 func (s *screen) item(ev *pawl.ItemCreated) {
@@ -124,9 +154,8 @@ func (s *screen) item(ev *pawl.ItemCreated) {
 			s.entry(plain, "model", printable(m.Text()+m.Refusal()))
 		}
 	case pawl.ToolCalled:
-		h := ev.Item.Head()
-		s.tools[h.CallID] = h.Name
-		text := h.Name
+		s.learn([]pawl.Item{ev.Item})
+		text := ev.Item.Head().Name
 		if fc, err := ev.Item.FunctionCall(); err == nil {
 			text = callText(fc.Name, fc.Arguments)
 		}
@@ -137,7 +166,8 @@ func (s *screen) item(ev *pawl.ItemCreated) {
 		if out, err := ev.Item.FunctionCallOutput(); err == nil {
 			text = out.Text
 		}
-		s.entry(faint, "output", printable(s.tools[h.CallID])+": "+oneLine(text, 110))
+		tool := printable(s.tools[h.CallID])
+		s.entry(faint, "output", tool+": "+oneLine(text, max(20, textWidth-len(tool)-2)))
 	}
 }
 

@@ -39,11 +39,10 @@ func (a *app) show(ctx context.Context, st *sqlstore.Store, run string) (any, er
 	if err != nil {
 		return nil, err
 	}
-	state, err := (&pawl.Runner{Store: st}).State(ctx, run)
+	r, _, err := a.report(ctx, st, run)
 	if err != nil {
 		return nil, err
 	}
-	r := a.report(state)
 	r.Timeline = entries
 	s := a.screen
 	s.head("%s", printable(run))
@@ -57,9 +56,9 @@ func (a *app) show(ctx context.Context, st *sqlstore.Store, run string) (any, er
 	for _, e := range entries {
 		s.line("  %s  %-10s %s", s.styled(faint, fmt.Sprintf("%9s", offset(e.Time.Sub(entries[0].Time)))), e.What, oneLine(e.Text, 150))
 	}
-	switch state.Status() {
+	switch r.Status {
 	case pawl.StatusWaiting:
-		a.showWaiting(state)
+		a.showWaiting(r)
 	case pawl.StatusFinished, pawl.StatusCancelled:
 	default:
 		s.line("")

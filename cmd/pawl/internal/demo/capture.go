@@ -3,10 +3,8 @@ package demo
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -53,24 +51,83 @@ func (c captures) save(run string, history []item.Item, body []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// last returns what the model saw in the run's newest request, nil if there was none.
-func (c captures) last(run string) ([]item.Item, error) {
-	names, err := filepath.Glob(filepath.Join(c.dir, run, "*.json"))
-	if err != nil || len(names) == 0 {
-		return nil, err
-	}
-	data, err := os.ReadFile(names[len(names)-1]) // Glob sorts
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// all returns the requests of a run in their order.
+func (c captures) all(run string) ([]captured, error) {
+	names, err := filepath.Glob(filepath.Join(c.dir, run, "*.json")) // sorted
 	if err != nil {
 		return nil, err
 	}
-	var v captured
-	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, fmt.Errorf("%s: %w", names[len(names)-1], err)
+	list := make([]captured, len(names))
+	for i, name := range names {
+		data, err := os.ReadFile(name)
+		if err == nil {
+			err = json.Unmarshal(data, &list[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pawl: read a captured request: %s: %w", name, err)
+		}
 	}
-	return parseItems(v.History)
+	return list, nil
+}
+
+// last returns what the model saw in the run's newest request, nil if there was none.
+func (c captures) last(run string) ([]item.Item, error) {
+	list, err := c.all(run)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return parseItems(list[len(list)-1].History)
+}
+
+// Delivery is a request that brought outputs of calls to the model's server.
+type Delivery struct {
+	// Request counts the run's requests from 1. Previous is the response it continued, if it continued one.
+	Request  int    `json:"request"`
+	Previous string `json:"previous_response_id,omitempty"`
+	// Outputs are the tools whose outputs its own input carried.
+	Outputs []string `json:"outputs"`
+}
+
+// Deliveries returns the run's requests that carried outputs, read from the captured bodies.
+func (d *Desk) Deliveries() ([]Delivery, error) {
+	list, err := d.captures.all(d.Ticket.Run())
+	if err != nil {
+		return nil, err
+	}
+	var out []Delivery
+	for i, c := range list {
+		var body struct {
+			Previous string      `json:"previous_response_id"`
+			Input    []item.Item `json:"input"`
+		}
+		if err := json.Unmarshal([]byte(c.Body), &body); err != nil {
+			return nil, fmt.Errorf("pawl: read captured request %d: %w", i+1, err)
+		}
+		history, err := parseItems(c.History)
+		if err != nil {
+			return nil, err
+		}
+		v := Delivery{Request: i + 1, Previous: body.Previous}
+		for _, it := range body.Input {
+			if h := it.Head(); h.Type == item.TypeFunctionCallOutput {
+				v.Outputs = append(v.Outputs, toolOf(history, h.CallID))
+			}
+		}
+		if len(v.Outputs) > 0 {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// toolOf finds the tool of a call.
+func toolOf(items []item.Item, call string) string {
+	for _, it := range items {
+		if h := it.Head(); h.Type == item.TypeFunctionCall && h.CallID == call {
+			return h.Name
+		}
+	}
+	return call
 }
 
 func parseItems(raws []string) ([]item.Item, error) {

@@ -55,7 +55,7 @@ func (p *plainSession) Items(ctx context.Context, limit int) ([]item.Item, error
 
 // Append implements session.Session.
 func (p *plainSession) Append(ctx context.Context, items []item.Item) error {
-	return p.shop.around(func() error {
+	return p.shop.around(WriteSession, func() error {
 		return p.shop.inTx(ctx, func(tx *sql.Tx) error {
 			for _, it := range items {
 				if _, err := tx.ExecContext(ctx, `INSERT INTO conversations (session, item) VALUES (?, ?)`, p.id, it.Raw()); err != nil {

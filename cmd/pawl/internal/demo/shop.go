@@ -22,7 +22,7 @@ var ErrForeignShop = errors.New("pawl: the file is not the demo's shop")
 type Shop struct {
 	db *sql.DB
 	// around runs every write that the desk makes.
-	around func(write func() error) error
+	around func(kind Write, write func() error) error
 }
 
 // shopID marks the file as the demo's shop (https://www.sqlite.org/pragma.html#pragma_application_id).
@@ -101,7 +101,7 @@ func OpenShop(ctx context.Context, path string) (*Shop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pawl: open the shop %q: %w", path, err)
 	}
-	s := &Shop{db: db, around: func(write func() error) error { return write() }}
+	s := &Shop{db: db, around: func(_ Write, write func() error) error { return write() }}
 	if err := s.found(ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("pawl: open the shop %q: %w", path, err)

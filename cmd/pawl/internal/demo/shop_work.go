@@ -76,7 +76,7 @@ type Receipt struct {
 // receipt. More than the customer paid is refused.
 func (s *Shop) Refund(ctx context.Context, r Refund) (Receipt, error) {
 	receipt := Receipt{Order: r.Order, Amount: dollars(r.Cents)}
-	err := s.around(func() error {
+	err := s.around(WriteRefund, func() error {
 		return s.inTx(ctx, func(tx *sql.Tx) error {
 			var err error
 			receipt.Refund, err = book(ctx, tx, r)
@@ -116,7 +116,7 @@ type Mail struct {
 // Send puts a mail in the shop's outbox, each time it is called: mail has no key that would tell a
 // repeat.
 func (s *Shop) Send(ctx context.Context, m Mail) error {
-	return s.around(func() error {
+	return s.around(WriteMail, func() error {
 		_, err := s.db.ExecContext(ctx, `INSERT INTO mails (run, call, recipient, subject, body) VALUES (?, ?, ?, ?, ?)`,
 			m.Run, m.Call, m.To, m.Subject, m.Body)
 		return err

@@ -36,7 +36,7 @@ func (d *Desk) Table(ctx context.Context, res *pawl.Result) ([]Row, error) {
 	replay := res.ToInputList()
 	input, err := d.captures.last(res.Run)
 	if err != nil {
-		return nil, fmt.Errorf("pawl: read the captured requests: %w", err)
+		return nil, err
 	}
 	var rows []item.Item
 	id := d.Ticket.Session()

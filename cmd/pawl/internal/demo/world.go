@@ -148,5 +148,16 @@ func (d *Desk) Resume(ctx context.Context, from pawl.Resumable, turns int) iter.
 	return d.Runner.ResumeStream(ctx, nil, from, &pawl.RunOptions{ToolNotFound: pawl.TellModel, MaxTurns: turns})
 }
 
+// Reload writes a state as JSON and reads it back, as if it had been kept elsewhere meanwhile. It returns the
+// document's size, too.
+func Reload(state *pawl.RunState) (*pawl.RunState, int, error) {
+	doc, err := state.MarshalJSON()
+	if err != nil {
+		return nil, 0, err
+	}
+	again, err := pawl.ParseRunState(doc)
+	return again, len(doc), err
+}
+
 // Restart forgets what a fault needs: from now on nothing is made to go wrong.
 func (d *Desk) Restart() { d.fault = FaultNone }

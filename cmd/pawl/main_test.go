@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/models/openai"
+	"github.com/pawl-agents/pawl/pawltest"
+	"github.com/pawl-agents/pawl/sqlstore"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// binary is the command, built as users build it.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "pawl-cmd")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binary = filepath.Join(dir, "pawl")
+	code := 1
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	} else {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// cleanEnv is an environment without the variables that the command reads.
+func cleanEnv(extra ...string) []string {
+	env := []string{"HOME=" + os.TempDir(), "PATH=" + filepath.Dir(binary) + string(os.PathListSeparator) + os.Getenv("PATH"), "TERM=xterm"}
+	return append(env, extra...)
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Vars = append(env.Vars, cleanEnv()...)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "sqlite": sqlite, "query": query, "model": model, "foreign-run": foreignRun,
+		},
+	})
+}
+
+// exits runs a command and checks its exit code: exits CODE COMMAND ARGS...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARGS...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code, err = exitCode(exit), nil
+	}
+	ts.Check(err)
+	if want, err := strconv.Atoi(args[0]); err != nil || code != want {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// exitCode is what a shell says of a process: 128 and the signal for one that was killed.
+func exitCode(e *exec.ExitError) int {
+	if ws, ok := e.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return e.ExitCode()
+}
+
+func openDB(ts *testscript.TestScript, file string) *sql.DB {
+	db, err := sql.Open("sqlite", ts.MkAbs(file))
+	ts.Check(err)
+	return db
+}
+
+// sqlite executes statements on a database: sqlite FILE SQL
+func sqlite(ts *testscript.TestScript, _ bool, args []string) {
+	db := openDB(ts, args[0])
+	defer db.Close()
+	_, err := db.Exec(args[1])
+	ts.Check(err)
+}
+
+// query compares the first column of a query, joined by spaces: query FILE SQL WANT
+func query(ts *testscript.TestScript, _ bool, args []string) {
+	db := openDB(ts, args[0])
+	defer db.Close()
+	got, err := column(db, args[1])
+	ts.Check(err)
+	if s := strings.Join(got, " "); s != args[2] {
+		ts.Fatalf("%s: got %q, want %q", args[1], s, args[2])
+	}
+}
+
+func column(db *sql.DB, query string, args ...any) ([]string, error) {
+	rows, err := db.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []string
+	for rows.Next() {
+		var v string
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// model starts a server that stands for a real API, and sets MODEL_URL. It wants a key and answers with one
+// refund, then with a text: model KEY
+func model(ts *testscript.TestScript, _ bool, args []string) {
+	s, err := pawltest.StartResponses(&pawltest.ResponsesOptions{Key: args[0], Respond: func(r *pawltest.ResponsesRequest) pawltest.ResponsesReply {
+		for _, it := range r.History() {
+			if out, err := it.FunctionCallOutput(); err == nil {
+				return pawltest.ReplyText(r.Model + " read: " + out.Text)
+			}
+		}
+		return pawltest.ReplyItems(item.FunctionCallItem("", "", "refund", `{"order":5321,"cents":6000,"reason":"it broke"}`))
+	}})
+	ts.Check(err)
+	ts.Defer(func() { s.Close() })
+	ts.Setenv("MODEL_URL", s.URL())
+}
+
+// foreignRun makes a store with a run of another program that waits for two approvals: foreign-run FILE RUN
+func foreignRun(ts *testscript.TestScript, _ bool, args []string) {
+	s, err := pawltest.StartResponses(&pawltest.ResponsesOptions{Steps: []pawltest.ResponsesStep{{Reply: pawltest.ReplyItems(
+		item.FunctionCallItem("", "call_a", "deploy", `{"to":"prod"}`), item.FunctionCallItem("", "call_b", "deploy", `{"to":"test"}`))}}})
+	ts.Check(err)
+	defer s.Close()
+	st, err := sqlstore.OpenSQLite(ts.MkAbs(args[0]), nil)
+	ts.Check(err)
+	defer st.Close()
+	type to struct {
+		To string `json:"to"`
+	}
+	agent := &pawl.Agent{Name: "Deployer", Model: openai.New(openai.Options{BaseURL: s.URL()}).Responses("m"), Tools: []pawl.Tool{pawl.NewTool(pawl.Func[to, string]{
+		Name: "deploy", Approve: pawl.AlwaysAsk[to], Run: func(context.Context, *pawl.Call, to) (string, error) { return "deployed", nil },
+	})}}
+	runner := &pawl.Runner{Store: st}
+	_, err = runner.Run(context.Background(), agent, pawl.UserText("deploy"), &pawl.RunOptions{ID: args[1]})
+	ts.Check(err)
+}
