@@ -1,7 +1,8 @@
 # Two commands are all a change needs: `make test` before every commit, `make proof`
 # before a release. `make help` lists the rest.
 
-GO ?= go
+GO    ?= go
+GOFMT ?= $(shell $(GO) env GOROOT)/bin/gofmt
 
 # The tests compile and run at most two packages at a time: the race detector and
 # SQLite's fsyncs make more of them slower, not faster.
@@ -38,7 +39,7 @@ bench: ## Measure beside a floor in the same run; fails where a limit is passed.
 
 .PHONY: fmt
 fmt: ## Format the code.
-	gofmt -w $$(git ls-files '*.go')
+	$(GOFMT) -w $$(git ls-files '*.go')
 
 .PHONY: cover
 cover: ## Write coverage.html and print the total.
@@ -67,7 +68,7 @@ lint:
 	$(GO) tool staticcheck ./...
 
 format:
-	@wrong=$$(gofmt -l $$(git ls-files '*.go')); \
+	@wrong=$$($(GOFMT) -l $$(git ls-files '*.go')); \
 	test -z "$$wrong" || { echo "not formatted (make fmt):"; echo "$$wrong"; exit 1; }
 
 # Examples are tests too: their output is compared.
@@ -80,8 +81,8 @@ race:
 
 # A fuzz target runs alone, so find them all first.
 fuzz:
-	@$(GO) test -p $(P) -list '^Fuzz' ./... | \
-	awk '/^Fuzz/{t[n++]=$$1} /^ok/{for(i=0;i<n;i++) print $$2, t[i]; n=0}' | \
+	@list=$$($(GO) test -p $(P) -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
+	echo "$$list" | awk '/^Fuzz/{t[n++]=$$1} /^ok/{for(i=0;i<n;i++) print $$2, t[i]; n=0}' | \
 	while read -r package target; do \
 		echo "== $$package $$target $(FUZZTIME)"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
