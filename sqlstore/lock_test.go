@@ -194,6 +194,9 @@ func TestClosed(t *testing.T) {
 		accepted, closed := make(chan error), make(chan error)
 		go func() { accepted <- s.Append(t.Context(), "run", epoch, 0, recs, last) }()
 		<-entered
+		waited := make(chan error)
+		go func() { waited <- s.Session("s").Append(t.Context(), items) }()
+		waitFor(s, 1)
 		go func() { closed <- s.Close() }()
 		for !s.queue.isClosed() {
 		}
@@ -203,6 +206,9 @@ func TestClosed(t *testing.T) {
 		close(gate)
 		if err := <-accepted; err != nil {
 			t.Errorf("the append before Close: %v", err)
+		}
+		if err := <-waited; err != nil {
+			t.Errorf("the append that waited when Close began: %v", err)
 		}
 		if err := <-closed; err != nil {
 			t.Errorf("Close: %v", err)
