@@ -48,8 +48,9 @@ type drive struct {
 
 	outcomes chan outcome
 	queue    []outcome
-	bodies   map[journal.EffectID]context.CancelFunc
+	bodies   map[journal.EffectID]*body
 	waits    int
+	timer    *time.Timer
 	drained  time.Time
 	leaseEnd atomic.Int64
 	unkeep   chan struct{}
@@ -71,7 +72,7 @@ type outcome struct {
 
 func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
 	d := &drive{r: r, store: r.store(), emit: emit, caller: ctx, bg: context.WithoutCancel(ctx), m: machine.New(),
-		outcomes: make(chan outcome), bodies: make(map[journal.EffectID]context.CancelFunc), wake: make(chan struct{}, 1),
+		outcomes: make(chan outcome), bodies: make(map[journal.EffectID]*body), wake: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	return d

@@ -17,58 +17,80 @@ import (
 // goes on without it.
 const overdueGrace = 250 * time.Millisecond
 
+// body is a call whose body runs beside the driver.
+type body struct {
+	effect machine.Effect
+	tool   *Tool
+	call   Call
+	fc     item.FunctionCall
+	edited string
+	ctx    context.Context // ends at notAfter
+	cancel context.CancelFunc
+}
+
 // startTool runs a tool's body beside the driver. Its intent is durable. The body is
 // entered only while the lease holds, and its context ends at notAfter.
 func (d *drive) startTool(e machine.Effect) {
 	info, _ := d.m.Call(e.ID)
-	t := d.tool(info.Spec.Name)
-	c := &Call{RunContext: d.runContext(), Tool: t.name, ID: info.CallID, Key: e.Key, Attempt: e.ID.A,
-		Arguments: argumentsOf(info.Arguments), ApprovedBy: info.By}
-	deadline := time.UnixMilli(e.NotAfter)
-	ctx, cancel := context.WithDeadline(d.ctx, deadline)
-	d.bodies[e.ID] = cancel
-	late := d.unknown(e.ID, "the tool did not end at its deadline")
-	overdue := time.AfterFunc(time.Until(deadline)+overdueGrace, func() { d.deliver(outcome{id: e.ID, body: late}) })
-	o := outcome{id: e.ID, body: late} // of a body that ends its goroutine
+	b := &body{effect: e, tool: d.tool(info.Spec.Name), edited: info.Edited}
+	b.call = Call{RunContext: d.runContext(), Tool: b.tool.name, ID: info.CallID, Key: e.Key, Attempt: e.ID.A, ApprovedBy: info.By}
+	fc, err := info.Item.FunctionCall()
+	b.fc, b.call.Arguments = fc, argumentsOf(fc.Arguments)
+	if b.edited != "" {
+		b.call.Arguments = b.edited
+	}
+	b.ctx, b.cancel = context.WithDeadline(d.ctx, time.UnixMilli(e.NotAfter))
+	d.bodies[e.ID] = b
+	o := outcome{id: e.ID}
+	if err != nil {
+		o.body = &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed, Error: errorText(err),
+			Output: item.FunctionOutput(info.CallID, "The tool failed: "+errorText(err))}
+		d.queue = append(d.queue, o)
+		return
+	}
 	go func() {
 		defer func() {
-			overdue.Stop()
+			if o.body == nil {
+				o.body = b.unknown("the tool ended its goroutine")
+			}
 			d.deliver(o)
 		}()
-		if ctx.Err() != nil || time.Now().UnixMilli() >= min(e.NotAfter, d.leaseEnd.Load()) {
+		if b.ctx.Err() != nil || time.Now().UnixMilli() >= min(e.NotAfter, d.leaseEnd.Load()) {
 			o.body = &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}
 			return
 		}
-		o.body = settled(ctx, t, c, info, e)
+		o.body = b.settled()
 	}()
 }
 
+// overdue is when the driver goes on without the body.
+func (b *body) overdue() time.Time { return time.UnixMilli(b.effect.NotAfter).Add(overdueGrace) }
+
+// unknown is the outcome of a body nobody heard the end of.
+func (b *body) unknown(why string) *journal.Settled {
+	return &journal.Settled{ID: b.effect.ID, Outcome: journal.Unknown, Error: why, Output: b.fc.Output(machine.UnknownText(b.effect.Key))}
+}
+
 // settled runs the body and says how it ended.
-func settled(ctx context.Context, t *Tool, c *Call, info machine.CallInfo, e machine.Effect) *journal.Settled {
-	s := &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed}
-	fc, err := info.Item.FunctionCall()
-	if err != nil {
-		s.Error, s.Output = errorText(err), item.FunctionOutput(info.CallID, "The tool failed: "+errorText(err))
-		return s
-	}
+func (b *body) settled() *journal.Settled {
+	s := &journal.Settled{ID: b.effect.ID}
 	note := ""
-	if info.Edited {
-		note = "The reviewer changed the arguments to " + info.Arguments + ".\n"
-		if err := t.schema.Validate(c.Arguments); err != nil {
-			s.Error, s.Output = errorText(err), fc.Output(note+badArguments(err))
+	if b.edited != "" {
+		note = "The reviewer changed the arguments to " + b.edited + ".\n"
+		if err := b.tool.schema.Validate(b.edited); err != nil {
+			s.Outcome, s.Error, s.Output = journal.ToolFailed, errorText(err), b.fc.Output(note+badArguments(err))
 			return s
 		}
 	}
-	out, err := t.call(ctx, c, fc, note)
-	if err == nil {
-		return &journal.Settled{ID: e.ID, Output: out}
+	out, err := b.tool.call(b.ctx, &b.call, b.fc, note)
+	switch {
+	case err == nil:
+		s.Output = out
+	case isUnknown(err):
+		return b.unknown(errorText(err))
+	default:
+		s.Outcome, s.Error, s.Output = journal.ToolFailed, errorText(err), b.fc.Output(note+b.tool.errorText(b.ctx, &b.call, err))
 	}
-	s.Error = errorText(err)
-	if isUnknown(err) {
-		s.Outcome, s.Output = journal.Unknown, fc.Output(machine.UnknownText(e.Key))
-		return s
-	}
-	s.Output = fc.Output(note + t.errorText(ctx, c, err))
 	return s
 }
 
@@ -100,13 +122,6 @@ func isUnknown(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrOutcomeUnknown) ||
 		errors.As(err, &timeout) && timeout.Timeout()
-}
-
-// unknown is the outcome of an attempt nobody heard the end of.
-func (d *drive) unknown(id journal.EffectID, why string) *journal.Settled {
-	info, _ := d.m.Call(id)
-	fc, _ := info.Item.FunctionCall()
-	return &journal.Settled{ID: id, Outcome: journal.Unknown, Error: why, Output: fc.Output(machine.UnknownText(d.m.KeyOf(id)))}
 }
 
 // argumentsOf reads the empty text as the empty object.

@@ -136,21 +136,9 @@ const tick = 500 * time.Millisecond
 
 // collect waits for something to come of what was started, and steps it.
 func (d *drive) collect() error {
-	if len(d.queue) == 0 {
-		if len(d.bodies)+d.waits == 0 {
-			return nil
-		}
-		timer := time.NewTimer(tick)
-		defer timer.Stop()
-		select {
-		case o := <-d.outcomes:
-			d.queue = append(d.queue, o)
-		case <-d.ctx.Done():
-			return d.cause()
-		case <-d.wake:
-			d.drained = time.Time{}
-		case <-timer.C:
-			d.drained = time.Time{}
+	if len(d.queue) == 0 && len(d.bodies)+d.waits > 0 {
+		if err := d.wait(); err != nil {
+			return err
 		}
 	}
 	for more := len(d.bodies) > 0; more; {
@@ -162,6 +150,52 @@ func (d *drive) collect() error {
 		}
 	}
 	return d.settle()
+}
+
+// wait waits for an outcome, until the inbox is to be looked into or a body is overdue.
+func (d *drive) wait() error {
+	timer := d.after(tick)
+	defer timer.Stop()
+	select {
+	case o := <-d.outcomes:
+		d.queue = append(d.queue, o)
+	case <-d.ctx.Done():
+		return d.cause()
+	case <-d.wake:
+		d.drained = time.Time{}
+	case <-timer.C:
+		d.drained = time.Time{}
+		d.giveUp(false)
+	}
+	return nil
+}
+
+// after sets the driver's timer: it fires after so long, or sooner if a body is overdue.
+func (d *drive) after(pause time.Duration) *time.Timer {
+	for _, b := range d.bodies {
+		pause = min(pause, time.Until(b.overdue()))
+	}
+	if d.timer == nil {
+		d.timer = time.NewTimer(pause)
+	} else {
+		d.timer.Reset(pause)
+	}
+	return d.timer
+}
+
+// giveUp goes on without the bodies that are overdue, or without any: what happened to
+// them is unknown.
+func (d *drive) giveUp(all bool) {
+	now := time.Now()
+	for id, b := range d.bodies {
+		why := "the driver stopped before the tool ended"
+		if !now.Before(b.overdue()) {
+			why = "the tool did not end at its deadline"
+		} else if !all {
+			continue
+		}
+		d.queue = append(d.queue, outcome{id: id, body: b.unknown(why)})
+	}
 }
 
 // settle steps the outcomes that arrived.
@@ -177,8 +211,8 @@ func (d *drive) settle() error {
 			d.drained = time.Time{}
 			continue
 		}
-		if cancel, ok := d.bodies[o.id]; ok {
-			cancel()
+		if b, ok := d.bodies[o.id]; ok {
+			b.cancel()
 			delete(d.bodies, o.id)
 		}
 		if f, ok := o.body.(*journal.Failed); ok && f.RetryAt == 0 && d.err == nil {
@@ -228,25 +262,24 @@ func (d *drive) await() {
 	if grace == 0 {
 		grace = DefaultGrace
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
+	end := time.Now().Add(grace)
 	for len(d.bodies) > 0 {
+		timer := d.after(time.Until(end))
 		select {
 		case o := <-d.outcomes:
 			d.queue = append(d.queue, o)
 		case <-timer.C:
-			d.left = true
-			for id := range d.bodies {
-				d.queue = append(d.queue, outcome{id: id, body: d.unknown(id, "the driver stopped before the tool ended")})
-			}
+			d.left = !time.Now().Before(end)
+			d.giveUp(d.left)
 		}
+		timer.Stop()
 		d.settle()
 	}
 }
 
 func (d *drive) cancelBodies() {
-	for _, cancel := range d.bodies {
-		cancel()
+	for _, b := range d.bodies {
+		b.cancel()
 	}
 }
 

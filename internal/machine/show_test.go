@@ -29,8 +29,9 @@ var views = map[string]func(*script, command) string{
 		return strings.Join(list, "\n")
 	},
 	"call": func(s *script, c command) string {
-		info, ok := s.m.Call(s.effect(c.word(1)))
-		return fmt.Sprintf("%v %s %s by=%s attempt=%d edited=%v", ok, info.CallID, info.Arguments, info.By, info.Attempt, info.Edited)
+		id := s.effect(c.word(1))
+		info, ok := s.m.Call(id)
+		return fmt.Sprintf("%v %s %s by=%s attempt=%d edited=%v", ok, info.CallID, s.m.Arguments(id), info.By, info.Attempt, info.Edited != "")
 	},
 }
 

@@ -88,13 +88,14 @@ func (m *Machine) Arguments(id journal.EffectID) string {
 
 // CallInfo is what the driver needs to run a call.
 type CallInfo struct {
-	Item      item.Item
-	CallID    string
-	Spec      journal.ToolSpec
-	Digest    item.Digest
-	Arguments string
-	Edited    bool
-	Attempt   int
+	Item   item.Item
+	CallID string
+	Spec   journal.ToolSpec
+	Digest item.Digest
+	// Edited are the arguments that replace the model's, empty if nobody
+	// edited them.
+	Edited  string
+	Attempt int
 	// By is who approved the call, empty if nobody had to.
 	By string
 }
@@ -105,8 +106,7 @@ func (m *Machine) Call(id journal.EffectID) (info CallInfo, ok bool) {
 	if c == nil || c.spec == nil {
 		return info, false
 	}
-	info = CallInfo{Item: m.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.digest,
-		Arguments: m.Arguments(id), Edited: c.edited != "", Attempt: c.attempt}
+	info = CallInfo{Item: m.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.digest, Edited: c.edited, Attempt: c.attempt}
 	if c.ruling != nil && c.ruling.Verdict == journal.Approve {
 		info.By = c.ruling.By
 	}
