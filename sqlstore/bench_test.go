@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -150,5 +149,3 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
-
-var _ = sql.ErrNoRows

@@ -11,6 +11,8 @@
 // survives a crash of the process and a loss of power, as far as the disk keeps
 // what it acknowledged (https://www.sqlite.org/pragma.html#pragma_synchronous).
 // Every connection reads the settings back and is refused if they are not in force.
+// The driver syncs with fsync; a program may choose the faster fdatasync for all its
+// databases (https://pkg.go.dev/modernc.org/sqlite#Fdatasync).
 //
 // There is one writing connection. Writes that are waiting when a transaction
 // begins share it and its one sync; each runs in a savepoint, so that a refused one
@@ -41,5 +43,6 @@
 // The two tables of Python's SQLiteSession are exactly its own
 // (https://github.com/openai/openai-agents-python/blob/main/src/agents/memory/sqlite_session.py):
 // a file that has only those becomes a store by adding our tables beside them, and
-// Python goes on reading and writing its sessions there.
+// Python goes on reading and writing its sessions there, with SQLite 3.37 or newer,
+// which knows STRICT tables.
 package sqlstore
