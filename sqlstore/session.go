@@ -94,7 +94,7 @@ func (s *Session) AppendBatch(ctx context.Context, batchID string, items []item.
 	return s.store.do(ctx, func(t *txn) error { return t.appendBatch(b) })
 }
 
-// Pop removes and returns the newest item. Rows behind it that hold no item go with
+// Pop removes and returns the newest item. Newer rows that hold no item go with
 // it.
 func (s *Session) Pop(ctx context.Context) (it item.Item, ok bool, err error) {
 	err = s.store.do(ctx, func(t *txn) error {
