@@ -14,7 +14,7 @@ import (
 )
 
 // Run checks a driver against the contract: one subtest for each clause of section
-// 9 of docs/spec.md. open returns an empty store and arranges, with t.Cleanup, that
+// S9 of docs/spec.md. open returns an empty store and arranges, with t.Cleanup, that
 // it is closed.
 func Run(t *testing.T, open func(t *testing.T) journal.Driver) {
 	for _, clause := range []struct {
