@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,7 +32,7 @@ func id(kind journal.EffectKind, n, p, a int) journal.EffectID {
 	return journal.EffectID{Kind: kind, N: n, P: p, A: a}
 }
 
-// encodings pins the payload of every kind, with every member set and with none.
+// encodings pins the payload of every kind, with every member set and with none [S8.1].
 var encodings = []struct {
 	body    journal.Body
 	payload string
@@ -118,6 +119,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// S8.1
 func TestEncodeReplacesInvalidText(t *testing.T) {
 	r := journal.Encode(journal.Fact{Body: &journal.Cancelled{Why: "a\xffb"}}, [16]byte{})
 	if want := `{"why":"a` + "\uFFFD" + `b"}`; r.Payload != want {
@@ -125,6 +127,7 @@ func TestEncodeReplacesInvalidText(t *testing.T) {
 	}
 }
 
+// S8.1, S8.3
 func TestDecodeRefuses(t *testing.T) {
 	deep := `{"input":[` + strings.Repeat(`{"a":`, 512) + `{}` + strings.Repeat(`}`, 512) + `]}`
 	tests := []struct {
@@ -189,6 +192,15 @@ func TestDecodeRefuses(t *testing.T) {
 				t.Errorf("got a body: %v", f.Body)
 			}
 		})
+	}
+}
+
+// S8.5
+func TestLongPayloadsAreRefused(t *testing.T) {
+	room := make([]byte, journal.MaxPayload+1) // never touched, so it costs no memory
+	r := journal.Record{Kind: journal.KindCancelled, Version: 1, Payload: unsafe.String(&room[0], len(room))}
+	if _, err := journal.Decode(r); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("Decode: %v, want ErrCorrupt", err)
 	}
 }
 

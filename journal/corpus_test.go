@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the corpus if it is missing")
 
 // corpus has a record a line, of every kind of fact and with every member, as version 1 of their encodings wrote them. It
-// is read by every later version, so -update writes the file only if it is missing.
+// is read by every later version [S8.4], so -update writes the file only if it is missing.
 const corpus = "testdata/1.jsonl"
 
 func TestCorpus(t *testing.T) {

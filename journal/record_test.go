@@ -18,7 +18,7 @@ func confirmed() journal.Record {
 	return journal.Encode(journal.Fact{Frame: "a/é", Time: -5, Body: &journal.Confirmed{N: 1, Upto: 3}}, salt)
 }
 
-// The hash was computed by another program from the definition in the specification.
+// The hash was computed by another program from the definition in S8.6.
 func TestLeafHash(t *testing.T) {
 	r := confirmed()
 	const want = "dcbad04ad8b2e642b26512ce45e21ffdcec5b37fc5f7cc65999f460ae7efc60f"
@@ -49,6 +49,7 @@ func TestVerifyRefusesAnyChange(t *testing.T) {
 	}
 }
 
+// S8.7
 func TestRecordJSON(t *testing.T) {
 	r := confirmed()
 	const want = `{"k":"confirmed","f":"a/é","t":-5,"s":"AAECAwQFBgcICQoLDA0ODw","h":"3LrQStiy5kKyZRLOReIf_c7Fs3_F98xlmZ9GCufvxg8","p":"{\"n\":1,\"upto\":3}"}`
@@ -65,6 +66,7 @@ func TestRecordJSON(t *testing.T) {
 	}
 }
 
+// S8.2, in a document
 func TestRecordJSONKeepsBytes(t *testing.T) {
 	for _, version := range []int{1, 7} {
 		r := journal.Encode(journal.Fact{Body: &journal.Loaded{Items: items(oddItem)}}, [16]byte{1})

@@ -69,3 +69,23 @@ func TestReadmeNamesEveryClass(t *testing.T) {
 		t.Errorf("there are the classes %q, the README promises something for %q", classes, promised)
 	}
 }
+
+// Each clause about the ledger and the store is named by a test of it, or by the suite
+// that drivers are tested with.
+func TestEveryClauseOfTheLedgerIsTested(t *testing.T) {
+	var tests strings.Builder
+	for _, name := range moduleFiles(t, ".go") {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "journal/journaltest/") {
+			tests.WriteString(readFile(t, name))
+		}
+	}
+	clauses := regexp.MustCompile(`(?m)^\*\*(S\d+\.\d+)`).FindAllStringSubmatch(readFile(t, "docs/journal-encoding.md"), -1)
+	if len(clauses) == 0 {
+		t.Fatal("no clause was found")
+	}
+	for _, m := range clauses {
+		if !regexp.MustCompile(regexp.QuoteMeta(m[1]) + `\b`).MatchString(tests.String()) {
+			t.Errorf("no test names %s", m[1])
+		}
+	}
+}
