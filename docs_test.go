@@ -79,7 +79,7 @@ func TestEveryClauseOfTheLedgerIsTested(t *testing.T) {
 			tests.WriteString(readFile(t, name))
 		}
 	}
-	clauses := regexp.MustCompile(`(?m)^\*\*(S\d+\.\d+)`).FindAllStringSubmatch(readFile(t, "docs/journal-encoding.md"), -1)
+	clauses := regexp.MustCompile(`(?m)^\*\*(S\d+\.\d+)`).FindAllStringSubmatch(readFile(t, "docs/spec.md"), -1)
 	if len(clauses) == 0 {
 		t.Fatal("no clause was found")
 	}
