@@ -35,7 +35,9 @@ func (m *Memory) Import(run string, recs []Record) error {
 	if h := r.live(time.Now()); h != nil {
 		return &ClaimedError{Run: run, Holder: *h}
 	}
-	r.epoch = max(r.epoch, about.epoch)
+	// The gap says that the last claim was not released here: who made it elsewhere may
+	// still be at it.
+	r.epoch = max(r.epoch, about.epoch+1)
 	m.store(r, recs[common:], about)
 	return nil
 }

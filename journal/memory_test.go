@@ -163,7 +163,7 @@ func TestMemoryImport(t *testing.T) {
 	if err != nil || len(infos) != 1 || !infos[0].Ended {
 		t.Errorf("List: %+v, %v, want the run, ended", infos, err)
 	}
-	if c := claim(t, m, "a", time.Hour); c.Epoch != 42 || c.Head != 4 {
+	if c := claim(t, m, "a", time.Hour); c.Epoch != 43 || c.Head != 4 {
 		t.Errorf("claim %+v, want epoch 42 after 4 records", c)
 	}
 }
