@@ -11,18 +11,37 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// Self returns the running process. Host and boot id come from the operating
-// system; where it has no boot id, Boot is empty and no process of another boot can be
-// told apart. The start time is read from /proc (proc_pid_stat(5), field 22).
+// Self returns the running process. Host is where process ids mean the same: the host's
+// name, with the beginning of its machine id (machine-id(5)), because names are not
+// unique, and with the process's pid namespace (pid_namespaces(7)) unless that is the
+// host's own. Boot is the boot id; where the system has none it is empty, and no process
+// of another boot can be told apart. The start time is read from /proc
+// (proc_pid_stat(5), field 22).
 var Self = sync.OnceValue(func() journal.Owner {
-	host, _ := os.Hostname()
 	pid := os.Getpid()
-	return journal.Owner{Host: host, Boot: bootID(), PID: pid, Start: startTime(pid)}
+	return journal.Owner{Host: host(), Boot: bootID(), PID: pid, Start: startTime(pid)}
 })
 
+// initialNamespace is the pid namespace that Linux starts with.
+const initialNamespace = "pid:[4026531836]"
+
+func host() string {
+	name, _ := os.Hostname()
+	if name == "" {
+		return ""
+	}
+	if id, err := os.ReadFile("/etc/machine-id"); err == nil && len(id) >= 8 {
+		name += "/" + string(id[:8])
+	}
+	if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil && ns != initialNamespace {
+		name += "/" + ns
+	}
+	return name
+}
+
 // Gone reports whether the owner is known to be gone: on this host, after a
-// reboot, or without a process of its id and start time. An owner on another host is
-// never known to be gone.
+// reboot, or without a process of its id and start time. An owner on another host, or
+// in another pid namespace, is never known to be gone.
 func Gone(o journal.Owner) bool {
 	self := Self()
 	if o.Host == "" || o.Host != self.Host {
