@@ -31,7 +31,7 @@ type drive struct {
 	claimed    *journal.Claimed
 	claimedRun string
 	epoch      uint64
-	records    []journal.Record
+	records    ledger
 	pending    []journal.Fact // handed out by the machine, not recorded
 	consume    []string
 
@@ -79,10 +79,10 @@ func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
 }
 
 func (d *drive) state() *RunState {
-	if len(d.records) == 0 {
+	if d.records.size == 0 {
 		return nil
 	}
-	s := newState(d.records, d.unsaved)
+	s := newState(d.records.list(), d.unsaved)
 	s.staged = d.staged
 	return s
 }
@@ -221,7 +221,7 @@ func (d *drive) unchanged() error {
 // result is what the drive has come to. A stored result of an earlier drive is
 // the same.
 func (d *drive) result() (*Result, error) {
-	s := newState(d.records, nil)
+	s := newState(d.records.list(), nil)
 	s.machine = d.m
 	res := newResult(d.m, s)
 	res.output = d.agent.Output
@@ -279,10 +279,10 @@ func (d *drive) commit(batch *machine.Range) error {
 		d.unsaved, d.pending = recs, nil
 		return err
 	}
-	d.records = append(d.records, recs...)
-	d.m.Advance(uint64(len(d.records)))
+	d.records.add(recs)
+	d.m.Advance(uint64(d.records.size))
 	facts := d.pending
-	d.pending, d.consume, d.staged = nil, nil, nil
+	d.pending, d.consume, d.staged = facts[:0], nil, nil
 	d.show(facts)
 	return nil
 }
@@ -309,7 +309,7 @@ const appendPause = 20 * time.Millisecond
 // is read to find out, and the append repeated unchanged if they are not. What stays
 // undecided stops the driver; it never goes on in memory.
 func (d *drive) append(recs []journal.Record, with []journal.Companion) error {
-	after := uint64(len(d.records))
+	after := uint64(d.records.size)
 	var first error
 	for try := range appendTries {
 		if try > 0 {
@@ -360,7 +360,7 @@ func (d *drive) drain(must bool) (bool, error) {
 		return false, nil
 	}
 	d.drained = now
-	if len(d.records) == 0 {
+	if d.records.size == 0 {
 		return false, nil
 	}
 	entries, err := d.store.Inbox(d.bg, d.m.Run())

@@ -201,7 +201,7 @@ func (d *drive) giveUp(all bool) {
 // settle steps the outcomes that arrived.
 func (d *drive) settle() error {
 	queue := d.queue
-	d.queue = nil
+	d.queue = d.queue[:0]
 	for _, o := range queue {
 		if o.id.Kind == journal.EffectWait {
 			d.waits--

@@ -44,8 +44,10 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 	if c.Head == 0 {
 		return nil
 	}
-	if d.records, err = d.store.Read(ctx, run, 0); err == nil {
-		d.m, err = replay(d.records)
+	records, err := d.store.Read(ctx, run, 0)
+	if err == nil {
+		d.records.add(records)
+		d.m, err = replay(records)
 	}
 	if err != nil {
 		d.release()

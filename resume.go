@@ -103,7 +103,8 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 			return behind(err, stored, given)
 		}
 		if stored.fold().Finished() != nil {
-			d.records, d.m = stored.records, stored.fold()
+			d.records.add(stored.records)
+			d.m = stored.fold()
 			return nil
 		}
 	}
@@ -140,7 +141,8 @@ func (d *drive) adopt(ctx context.Context, given *RunState) error {
 	if err != nil {
 		return given.refused(err)
 	}
-	d.records, d.m = given.records, m
+	d.records.add(given.records)
+	d.m = m
 	// Nothing in this store was released by whoever had the run elsewhere.
 	d.claimed.Gone = owner.Gone(m.Owner())
 	return given.submit(ctx, d.store, given.staged)

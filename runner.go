@@ -132,19 +132,29 @@ func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunO
 	}
 	d.agent, d.opts, d.session = agent, opts, opts.Session
 	if err := d.claim(ctx, started.Run, 0); err != nil {
-		return &RunError{Run: started.Run, Err: err}
+		re := &RunError{Run: started.Run, Err: err}
+		if re.State, _ = d.r.State(d.bg, started.Run); re.State != nil && !sameStart(re.State.fold().Started(), started) {
+			re.Err = ErrRunExists
+		}
+		return re
 	}
-	if len(d.records) == 0 {
+	if d.records.size == 0 {
 		d.step(started)
 		d.step(d.claimed)
 		return nil
 	}
 	d.resumed = true
-	if have := d.m.Started(); have.Digest != started.Digest || have.Agent != started.Agent {
+	if !sameStart(d.m.Started(), started) {
 		d.release()
 		return &RunError{Run: started.Run, State: d.state(), Err: ErrRunExists}
 	}
 	return d.attach(opts)
+}
+
+// sameStart says that two beginnings are those of one run. Its session is compared when
+// it is bound.
+func sameStart(a, b *journal.Started) bool {
+	return a.Digest == b.Digest && a.Agent == b.Agent && a.Conversation == b.Conversation && a.Previous == b.Previous && a.Auto == b.Auto
 }
 
 // started is the first fact of a run. What is wrong with the agent, the options or

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -38,6 +39,28 @@ func replay(records []journal.Record) (*machine.Machine, error) {
 		return nil, fmt.Errorf("%w: it has no facts", ErrState)
 	}
 	return m, nil
+}
+
+// ledger is the records of a run, in the parts in which they were appended: it grows
+// without being copied.
+type ledger struct {
+	parts [][]journal.Record
+	size  int
+}
+
+func (l *ledger) add(recs []journal.Record) {
+	if len(recs) > 0 {
+		l.parts = append(l.parts, recs)
+		l.size += len(recs)
+	}
+}
+
+// list returns the records as one slice.
+func (l *ledger) list() []journal.Record {
+	if len(l.parts) > 1 {
+		l.parts = [][]journal.Record{slices.Concat(l.parts...)}
+	}
+	return l.parts[0]
 }
 
 // newState returns the state of a ledger that is known to be sound.

@@ -81,7 +81,8 @@ type Effect struct {
 	About journal.EffectID
 }
 
-// Ready is what the driver is to do now.
+// Ready is what the driver is to do now. Its slices are used again: they are valid until
+// the next Step, Ready or Flush.
 type Ready struct {
 	// Facts are to be appended, in order, behind everything handed out before.
 	Facts []journal.Fact
@@ -163,11 +164,12 @@ func (m *Machine) syncs(b journal.Body) bool {
 // [M2.1]. now is the driver's time in Unix milliseconds.
 func (m *Machine) Ready(now int64) Ready {
 	m.now = now
+	m.effects = m.effects[:0]
 	for m.step() {
 	}
 	rd := Ready{Facts: m.queue, Batch: m.batch, Effects: m.effects, Status: m.Status()}
 	rd.MustSync = m.sync || rd.Status != Running && m.stable < m.facts // [M13.1] [M13.3]
-	m.queue, m.batch, m.effects = nil, nil, nil
+	m.queue, m.batch = m.queue[:0], nil
 	return rd
 }
 
@@ -175,7 +177,7 @@ func (m *Machine) Ready(now int64) Ready {
 // outcomes of the effects it ended are recorded without new intents behind them [M1.6].
 func (m *Machine) Flush() Ready {
 	rd := Ready{Facts: m.queue, Batch: m.batch, MustSync: m.sync || m.stable < m.facts, Status: m.Status()}
-	m.queue, m.batch, m.effects = nil, nil, nil
+	m.queue, m.batch = m.queue[:0], nil
 	return rd
 }
 
