@@ -79,7 +79,7 @@ func randomPrepared(d *dice, m *Machine) journal.Body {
 
 func randomPlanned(d *dice, m *Machine) journal.Body {
 	n, items, man := m.Response()
-	b := &journal.Planned{N: n}
+	b := &journal.Planned{N: n, Tools: make([]journal.ToolSpec, d.roll(2))}
 	ids := make(map[string]bool)
 	for p, it := range items {
 		if !it.NeedsOutput() {
@@ -88,7 +88,7 @@ func randomPlanned(d *dice, m *Machine) journal.Body {
 		}
 		head := it.Head()
 		fc, _ := it.FunctionCall()
-		pc := journal.PlannedCall{P: p, Tool: d.roll(len(man.Tools)+1) - 1, Gate: pick(d, journal.Allow, journal.Allow, journal.Ask, journal.Ask, journal.Deny)}
+		pc := journal.PlannedCall{P: p, Tool: d.roll(len(man.Tools)+len(b.Tools)+1) - 1, Gate: pick(d, journal.Allow, journal.Allow, journal.Ask, journal.Ask, journal.Deny)}
 		pc.Digest, _, _ = item.DigestArguments(fc.Arguments)
 		recorded, known, _ := m.Recorded(head.CallID, head.Name, pc.Digest)
 		switch {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestFunctionsFitAScreen pins the length of the machine's functions and files.
+// TestFunctionsFitAScreen pins the length of the machine's functions, tests included, and of
+// its files.
 func TestFunctionsFitAScreen(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -25,7 +26,7 @@ func TestFunctionsFitAScreen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lines := set.File(parsed.Pos()).LineCount(); lines > 400 {
+		if lines := set.File(parsed.Pos()).LineCount(); lines > 400 && !strings.HasSuffix(f.Name(), "_test.go") {
 			t.Errorf("%s has %d lines, want at most 400", f.Name(), lines)
 		}
 		for _, d := range parsed.Decls {
