@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -135,6 +136,12 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 		if !utf8.ValidString(text) {
 			return journal.Fact{}, fmt.Errorf("pawl: the decision on %s is not valid UTF-8", d.Interruption)
 		}
+	}
+	switch {
+	case d.Message != "" && d.Verdict != journal.Reject:
+		return journal.Fact{}, errors.New("pawl: a message goes with a rejection")
+	case d.Output != "" && d.Verdict != journal.Settle:
+		return journal.Fact{}, errors.New("pawl: an output goes with Settle")
 	}
 	b := &journal.Decided{Call: call, Stage: stage, Digest: d.digest, Verdict: d.Verdict, Sticky: d.Always,
 		Arguments: d.Arguments, Text: d.Message + d.Output, By: d.By, Why: d.Why, At: now.UnixMilli()}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-agents/pawl/internal/owner"
 	"github.com/pawl-agents/pawl/item"
@@ -30,6 +31,9 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 	case *RunState:
 		if from == nil {
 			return &ConfigError{Field: "Resume", Problem: "the state is nil"}
+		}
+		if len(from.records) == 0 {
+			return &ConfigError{Field: "Resume", Problem: "the state is empty; read one with ParseRunState"}
 		}
 		given, run = from, from.Run()
 	default:
@@ -121,7 +125,8 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 			return err
 		}
 	}
-	return d.goOn(given)
+	d.goOn(given)
+	return nil
 }
 
 // behind explains a refused decision by the state being old, if it is.
@@ -132,16 +137,26 @@ func behind(err error, stored, given *RunState) error {
 	return stored.refused(fmt.Errorf("%w: %w", ErrConflict, err))
 }
 
-// adopt brings a run into a store that does not have it.
+// adopt brings a run into a store that does not have it. A fork gets its session with
+// the same append.
 func (d *drive) adopt(ctx context.Context, given *RunState) error {
-	if err := d.store.Append(ctx, given.Run(), d.epoch, 0, given.records); err != nil {
-		return given.refused(err)
+	if d.records.size > 0 {
+		return given.refused(fmt.Errorf("%w: it came into the store at this moment", ErrClaimed))
 	}
-	m, err := replay(given.records)
+	records := given.records
+	if d.session != nil && given.fold().Session() == nil {
+		bound := &journal.Forked{Run: given.Run(), Session: d.r.sessionRef(d.session)}
+		rec := journal.Encode(journal.Fact{Time: time.Now().UnixMilli(), Body: bound}, newSalt())
+		records = append(records[:len(records):len(records)], rec)
+	}
+	m, err := replay(records)
 	if err != nil {
 		return given.refused(err)
 	}
-	d.records.add(given.records)
+	if err := d.store.Append(ctx, given.Run(), d.epoch, 0, records); err != nil {
+		return given.refused(err)
+	}
+	d.records.add(records)
 	d.m = m
 	// Nothing in this store was released by whoever had the run elsewhere.
 	d.claimed.Gone = owner.Gone(m.Owner())
@@ -160,23 +175,20 @@ func (d *drive) attach(opts *RunOptions) error {
 		d.release()
 		return nil
 	}
-	return d.goOn(nil)
+	d.goOn(nil)
+	return nil
 }
 
 // goOn steps what begins a resume: the claim, what a failed store did not take, and
 // that a failure is to be tried again.
-func (d *drive) goOn(given *RunState) error {
+func (d *drive) goOn(given *RunState) {
 	d.step(d.claimed)
-	if ref := d.m.Session(); d.session != nil && ref == nil {
-		d.step(&journal.Forked{Run: d.m.Run(), Session: d.r.sessionRef(d.session)})
-	}
 	if given != nil {
 		d.recall(given.unsaved)
 	}
 	if d.m.Failure() != nil || d.opts.MaxTurns != 0 {
 		d.step(&journal.Resumed{MaxTurns: d.opts.MaxTurns})
 	}
-	return nil
 }
 
 // recall steps outcomes this process knows and the store did not take. The ledger

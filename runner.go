@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -297,7 +298,7 @@ func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) 
 func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions []Decision) error {
 	m := s.fold()
 	var entries []journal.Entry
-	for _, d := range decisions {
+	for i, d := range decisions {
 		f, err := d.fact(m, time.Now())
 		if err != nil {
 			return s.refused(fmt.Errorf("%w: %w", ErrDecision, err))
@@ -307,6 +308,12 @@ func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions [
 		case err != nil:
 			return s.refused(refusal(err))
 		default:
+			if first := slices.IndexFunc(decisions[:i], func(o Decision) bool { return o.Interruption == d.Interruption }); first >= 0 {
+				if err := s.repeated(decisions[first], f); err != nil {
+					return err
+				}
+				continue
+			}
 			entries = append(entries, journal.Entry{Key: d.Interruption, Body: journal.Encode(f, newSalt())})
 		}
 	}

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -85,7 +86,12 @@ func (s *RunState) fold() *machine.Machine {
 func (s *RunState) Run() string { return s.fold().Run() }
 
 // AgentKey returns the key of the run's agent.
-func (s *RunState) AgentKey() string { return s.fold().Started().Agent }
+func (s *RunState) AgentKey() string {
+	if len(s.records) == 0 {
+		return ""
+	}
+	return s.fold().Started().Agent
+}
 
 // SessionID returns the id of the run's session, empty without one.
 func (s *RunState) SessionID() string {
@@ -148,23 +154,28 @@ func (s *RunState) Decide(d Decision) error {
 		return s.refused(fmt.Errorf("%w: %w", ErrDecision, err))
 	}
 	switch err := m.Check(f); {
-	case err == machine.ErrSame:
+	case errors.Is(err, machine.ErrSame):
 		return nil
 	case err != nil:
 		return s.refused(refusal(err))
 	}
 	for _, have := range s.staged {
-		if have.Interruption != d.Interruption {
-			continue
+		if have.Interruption == d.Interruption {
+			return s.repeated(have, f)
 		}
-		have.digest = d.digest
-		if have == d {
-			return nil
-		}
-		return s.refused(fmt.Errorf("%w: %s is staged as %s by %q", ErrDecided, d.Interruption, have.Verdict, have.By))
 	}
 	s.staged = append(s.staged[:len(s.staged):len(s.staged)], d)
 	return nil
+}
+
+// repeated is what a second decision on an interruption meets: nothing if it decides the
+// same, whoever takes it.
+func (s *RunState) repeated(first Decision, f journal.Fact) error {
+	have, err := first.fact(s.fold(), time.Now())
+	if err == nil && machine.SameDecision(have.Body.(*journal.Decided), f.Body.(*journal.Decided)) {
+		return nil
+	}
+	return s.refused(fmt.Errorf("%w: %s is decided here: %s by %q", ErrDecided, first.Interruption, first.Verdict, first.By))
 }
 
 func (s *RunState) refused(err error) error { return &RunError{Run: s.Run(), State: s, Err: err} }
@@ -177,6 +188,8 @@ func (s *RunState) refused(err error) error { return &RunError{Run: s.Run(), Sta
 func (s *RunState) Fork(id string) (*RunState, error) {
 	m := s.fold()
 	switch {
+	case len(s.records) == 0:
+		return nil, fmt.Errorf("%w: the state is empty", ErrFork)
 	case id == "" || id == m.Run():
 		return nil, s.refused(fmt.Errorf("%w: a fork needs an id of its own", ErrFork))
 	case m.Started().Conversation != "":

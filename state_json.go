@@ -39,6 +39,9 @@ func newSalt() (salt [16]byte) {
 // The document has what the model and the tools said, no credentials and not
 // RunOptions.Context. It is as trustworthy as whoever held it.
 func (s *RunState) MarshalJSON() ([]byte, error) {
+	if len(s.records) == 0 {
+		return nil, fmt.Errorf("%w: it is empty", ErrState)
+	}
 	size := 256
 	for i := range s.records {
 		size += len(s.records[i].Payload)*9/8 + 160
@@ -175,7 +178,24 @@ func readState(data []byte) (*RunState, error) {
 			return nil, err
 		}
 	}
-	return s, nil
+	return s, s.checkStaged()
+}
+
+// checkStaged stages the decisions of a document anew: one that Decide would refuse was
+// put there by somebody else.
+func (s *RunState) checkStaged() error {
+	staged := s.staged
+	s.staged = nil
+	for _, d := range staged {
+		var refused *RunError
+		switch err := s.Decide(d); {
+		case errors.Is(err, ErrCallInFlight): // by a clock that is ahead of ours
+			s.staged = append(s.staged, d)
+		case errors.As(err, &refused):
+			return refused.Err
+		}
+	}
+	return nil
 }
 
 func readRecords(value []byte) (records []journal.Record, err error) {
