@@ -98,4 +98,4 @@ again:
 	$(GO) test -race -p $(P) -timeout 4h -count $(AGAIN) . ./journal/... ./session/... ./sqlstore/... ./scenarios/...
 
 kill:
-	$(GO) test -timeout 4h -run '^TestKill' ./cmd/pawl/... -kills $(KILLS)
+	$(GO) test -timeout 4h -run '^TestKill' ./cmd/pawl -kills $(KILLS)
