@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
-	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/session"
@@ -421,10 +420,6 @@ func (d *drive) input(from, upto int) model.Input {
 	if from != q.from || q.upto > upto {
 		q.input, q.from, q.upto = model.Input{}, from, from
 	}
-	var items []item.Item
-	for it := range d.m.Items(q.upto, upto) {
-		items = append(items, it)
-	}
-	q.input, q.upto = q.input.Append(items...), upto
+	q.input, q.upto = q.input.Append(itemsOf(d.m, q.upto, upto)...), upto
 	return q.input
 }

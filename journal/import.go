@@ -24,9 +24,9 @@ func (m *Memory) Import(run string, recs []Record) error {
 	}
 	r := m.lockOrCreate(run)
 	defer r.mu.Unlock()
-	known := len(r.recs)
+	known := int(r.head)
 	common := min(known, len(recs))
-	if !slices.Equal(recs[:common], r.recs[:common]) {
+	if !slices.Equal(recs[:common], r.after(0)[:common]) {
 		return &ConflictError{Run: run, After: uint64(len(recs)), Head: uint64(known)}
 	}
 	if len(recs) == common {

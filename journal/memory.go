@@ -27,7 +27,8 @@ type memoryRun struct {
 	id string
 
 	mu      sync.Mutex
-	recs    []Record
+	parts   [][]Record // as they were appended, so that a ledger grows without being copied
+	head    uint64     // number of records
 	session string
 	ended   bool
 	created time.Time
@@ -84,7 +85,7 @@ func (m *Memory) Claim(ctx context.Context, run string, req ClaimRequest) (Claim
 	if h := r.live(now); h != nil && h.Epoch != req.Takeover {
 		return Claim{}, &ClaimedError{Run: run, Holder: *h}
 	}
-	claim := Claim{Epoch: max(r.epoch, req.Above) + 1, Head: uint64(len(r.recs)), Previous: r.holder}
+	claim := Claim{Epoch: max(r.epoch, req.Above) + 1, Head: r.head, Previous: r.holder}
 	r.epoch = claim.Epoch
 	r.holder = &Holder{Epoch: claim.Epoch, Owner: req.Owner, Until: now.Add(req.TTL)}
 	return claim, nil
@@ -148,8 +149,8 @@ func (m *Memory) Append(ctx context.Context, run string, epoch, after uint64, re
 	if !r.holds(epoch) {
 		return ErrFenced
 	}
-	if head := uint64(len(r.recs)); head != after {
-		return &ConflictError{Run: run, After: after, Head: head}
+	if r.head != after {
+		return &ConflictError{Run: run, After: after, Head: r.head}
 	}
 	about, err := readAbout(recs)
 	if err != nil {
@@ -177,14 +178,15 @@ func (m *Memory) store(r *memoryRun, recs []Record, about about) {
 		return
 	}
 	now := time.Now()
-	if len(r.recs) == 0 {
+	if r.head == 0 {
 		r.created = now
 		m.mu.Lock()
 		m.created = append(m.created, r)
 		m.mu.Unlock()
 	}
 	r.updated = now
-	r.recs = append(r.recs, recs...)
+	r.parts = append(r.parts, slices.Clone(recs))
+	r.head += uint64(len(recs))
 	r.ended = r.ended || about.ended
 	if about.bound {
 		r.session = about.session
@@ -214,10 +216,21 @@ func (m *Memory) Read(ctx context.Context, run string, after uint64) ([]Record, 
 	}
 	r := m.lock(run)
 	defer r.mu.Unlock()
-	if after >= uint64(len(r.recs)) {
+	if after >= r.head {
 		return nil, nil
 	}
-	return slices.Clone(r.recs[after:]), nil
+	return r.after(after), nil
+}
+
+// after returns the records after number n.
+func (r *memoryRun) after(n uint64) []Record {
+	recs := make([]Record, 0, r.head-n)
+	for _, part := range r.parts {
+		skip := min(n, uint64(len(part)))
+		recs = append(recs, part[skip:]...)
+		n -= skip
+	}
+	return recs
 }
 
 // Post implements Driver.
@@ -227,7 +240,7 @@ func (m *Memory) Post(ctx context.Context, run string, e Entry) error {
 	}
 	r := m.lock(run)
 	defer r.mu.Unlock()
-	if len(r.recs) == 0 {
+	if r.head == 0 {
 		return ErrUnknownRun
 	}
 	i := slices.IndexFunc(r.inbox, func(have memoryEntry) bool { return have.Key == e.Key })
@@ -297,7 +310,7 @@ func (r *memoryRun) info(now time.Time) RunInfo {
 	return RunInfo{
 		Run:     r.id,
 		Session: r.session,
-		Head:    uint64(len(r.recs)),
+		Head:    r.head,
 		Created: r.created,
 		Updated: r.updated,
 		Ended:   r.ended,

@@ -1,62 +1,52 @@
 package model
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"github.com/pawl-agents/pawl/item"
 )
 
-// Input is a list of items together with their joined JSON. An Input is immutable and safe for concurrent use. Values derived
-// from one another by Append share storage, so a run of a thousand turns writes each item once.
+// Input is a list of items that is written as JSON when it is sent. An Input is immutable and safe for concurrent use. Values
+// derived from one another by Append share storage, so a run of a thousand turns writes each item once.
 type Input struct {
 	items  []item.Item
-	joined []byte
 	memory *memory
 }
 
-// memory is where the JSON of an Input and of those it was derived from lies: a head, the items, and room for more items or
-// for a tail. What is written of head and items never changes.
+// memory is what an Input shares with those it was derived from and those derived from it, as long as they are of one line:
+// each has the first few of its items.
 type memory struct {
-	taken atomic.Bool // by an Append, or by a Body until it is done with
-	text  []byte      // head and items
-	head  int
+	taken atomic.Bool // by a method of Input, or by a Body until it is done with
+	items []item.Item
+	text  []byte // a head, and the JSON of the first items; behind it is room for more or for a tail
+	head  int    // length of the head
+	n     int    // items in text
 }
 
-// take gives the memory to the caller if it is free and ends with the JSON of the input, n bytes.
-func (m *memory) take(n int) bool {
-	if m == nil || !m.taken.CompareAndSwap(false, true) {
-		return false
-	}
-	if len(m.text)-m.head == n {
-		return true
-	}
-	m.taken.Store(false)
-	return false
-}
+// take gives the memory to the caller if it is free.
+func (m *memory) take() bool { return m != nil && m.taken.CompareAndSwap(false, true) }
+
+func (m *memory) release() { m.taken.Store(false) }
 
 // NewInput returns an Input of the items.
 func NewInput(items ...item.Item) Input { return Input{}.Append(items...) }
 
 // Append returns an Input with the items added at the end.
 func (in Input) Append(items ...item.Item) Input {
-	if len(items) == 0 {
-		return in
-	}
 	m := in.memory
-	if !m.take(len(in.joined)) {
-		m = &memory{text: in.joined[:len(in.joined):len(in.joined)]}
-		m.taken.Store(true)
-		in.items = in.items[:len(in.items):len(in.items)]
+	switch {
+	case len(items) == 0:
+		return in
+	case !m.take():
+		m = &memory{items: in.Items()}
+	case len(m.items) > len(in.items): // another one was derived from this
+		m.release()
+		m = &memory{items: in.Items()}
 	}
-	for _, it := range items {
-		if len(in.items) > 0 {
-			m.text = append(m.text, ',')
-		}
-		m.text = it.AppendRaw(m.text)
-		in.items = append(in.items, it)
-	}
-	in.joined, in.memory = m.text[m.head:], m
-	m.taken.Store(false)
+	m.items = append(m.items, items...)
+	in = Input{m.items, m}
+	m.release()
 	return in
 }
 
@@ -67,8 +57,19 @@ func (in Input) Len() int { return len(in.items) }
 func (in Input) Items() []item.Item { return in.items[:len(in.items):len(in.items)] }
 
 // JSON returns the items' bytes joined by commas, without the enclosing
-// brackets. The caller must not change the slice.
-func (in Input) JSON() []byte { return in.joined[:len(in.joined):len(in.joined)] }
+// brackets.
+func (in Input) JSON() []byte { return appendItems(nil, in.items, true) }
+
+// appendItems appends items joined by commas, with one before the first unless it is first of all.
+func appendItems(dst []byte, items []item.Item, first bool) []byte {
+	for _, it := range items {
+		if !first {
+			dst = append(dst, ',')
+		}
+		dst, first = it.AppendRaw(dst), false
+	}
+	return dst
+}
 
 // Body is a text around the items of an Input: what a model adapter sends.
 type Body struct {
@@ -77,19 +78,24 @@ type Body struct {
 	memory *memory
 }
 
-// Body returns the text made of head, the items' JSON and tail. It lies in the storage of the Input where it can, so that of a
-// long history only what is new is written. The head should be the same from one request to the next.
+// Body returns the text made of head, the items joined by commas, and tail. It lies in memory that the Input shares with those
+// derived from it, so that of a long history only what is new is written. The head should be the same from one request to the
+// next.
 func (in Input) Body(head, tail []byte) Body {
 	m := in.memory
-	if !m.take(len(in.joined)) {
-		text := make([]byte, 0, len(head)+len(in.joined)+len(tail))
-		return Body{Text: append(append(append(text, head...), in.joined...), tail...)}
+	if !m.take() {
+		return Body{Text: append(appendItems(bytes.Clone(head), in.items, true), tail...)}
+	}
+	if m.n > len(in.items) { // it holds what comes after this Input
+		m.release()
+		return Body{Text: append(appendItems(bytes.Clone(head), in.items, true), tail...)}
 	}
 	if string(m.text[:m.head]) != string(head) {
-		size := len(head) + len(in.joined) + len(tail)
-		text := append(make([]byte, 0, size+size/4), head...) // room for what the next turn adds
-		m.text, m.head = append(text, in.joined...), len(head)
+		size := len(head) + len(m.text) - m.head + len(tail)
+		text := append(make([]byte, 0, size+size/4), head...) // with room for what the next turn adds
+		m.text, m.head = append(text, m.text[m.head:]...), len(head)
 	}
+	m.text, m.n = appendItems(m.text, in.items[m.n:], m.n == 0), len(in.items)
 	n := len(m.text)
 	text := append(m.text, tail...)
 	m.text = text[:n] // the memory may have moved
@@ -100,6 +106,6 @@ func (in Input) Body(head, tail []byte) Body {
 // at all: then they get other storage.
 func (b Body) Done() {
 	if b.memory != nil {
-		b.memory.taken.Store(false)
+		b.memory.release()
 	}
 }
