@@ -125,6 +125,10 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 			return err
 		}
 	}
+	if d.m.Finished() != nil {
+		d.release()
+		return nil
+	}
 	d.goOn(given)
 	return nil
 }

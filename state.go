@@ -182,9 +182,9 @@ func (s *RunState) refused(err error) error { return &RunError{Run: s.Run(), Sta
 
 // Fork returns a copy of the run as a run of its own, with the given id: its calls
 // have keys of their own, so an effect of both runs happens twice. It has no session
-// unless one is given when it is resumed. Staged decisions are copied. ErrFork if a call may
-// be running or is in doubt, or if the server holds the conversation object, which
-// two runs cannot share.
+// unless one is given when it is resumed. Staged decisions are copied. ErrFork if the run
+// has ended, if a call may be running or is in doubt, or if the server holds the
+// conversation object, which two runs cannot share.
 func (s *RunState) Fork(id string) (*RunState, error) {
 	m := s.fold()
 	switch {
@@ -192,6 +192,8 @@ func (s *RunState) Fork(id string) (*RunState, error) {
 		return nil, fmt.Errorf("%w: the state is empty", ErrFork)
 	case id == "" || id == m.Run():
 		return nil, s.refused(fmt.Errorf("%w: a fork needs an id of its own", ErrFork))
+	case m.Finished() != nil:
+		return nil, s.refused(fmt.Errorf("%w: it has ended", ErrFork))
 	case m.Started().Conversation != "":
 		return nil, s.refused(fmt.Errorf("%w: two runs cannot share conversation %s", ErrFork, m.Started().Conversation))
 	case len(s.unsaved) > 0 || m.Exposed():
