@@ -164,6 +164,7 @@ func (s *RunState) Decide(d Decision) error {
 			return s.repeated(have, f)
 		}
 	}
+	d.digest = f.Body.(*journal.Decided).Digest // also in a document it is for these arguments
 	s.staged = append(s.staged[:len(s.staged):len(s.staged)], d)
 	return nil
 }

@@ -139,7 +139,12 @@ func checkSchema(data []byte) error {
 func readState(data []byte) (*RunState, error) {
 	s := &RunState{}
 	head, run := int64(-1), ""
+	seen := make(map[string]bool)
 	err := jsonscan.Object(data, func(key, value []byte) (err error) {
+		if seen[string(key)] {
+			return fmt.Errorf("member %q is there twice", key)
+		}
+		seen[string(key)] = true
 		switch string(key) {
 		case "schema", "status", "epoch":
 		case "run":
