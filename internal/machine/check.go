@@ -271,7 +271,7 @@ func (m *Machine) checkFailed(b *journal.Failed) error {
 	case journal.EffectJudge:
 		due = r != nil && r.judgeDue() && b.ID == effect(journal.EffectJudge, r.n)
 	case journal.EffectSession:
-		due = m.open != nil && b.ID == m.open.id()
+		due = m.open != nil && !m.open.absent && b.ID == m.open.id()
 	case journal.EffectReconcile:
 		due = m.turn.doubt && b.ID == reconcileID(m.modelID()) || m.open != nil && m.open.doubt && b.ID == reconcileID(m.open.id())
 	}

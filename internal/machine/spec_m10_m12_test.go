@@ -61,6 +61,8 @@ func TestM10_6_AbsentBatches(t *testing.T) {
 	s.then("absent s1.0.1", "append absent s1.0.1\nappend intended s1.0.2 upto 1\nsync\nstart s1.0.2 [0,1)")
 	s.given("claim") // attempt 2 is another matter
 	s.then("absent s1.0.2", "append absent s1.0.2\nappend intended s1.0.3 upto 1\nsync\nstart s1.0.3 [0,1)")
+	// What did not happen cannot fail any more.
+	s.given("fail s1.0.3", "absent s1.0.3").refused(notDueText, "fail s1.0.3")
 }
 
 func TestM10_7_AFailedAppendIsInDoubt(t *testing.T) {
