@@ -208,7 +208,11 @@ func (d *drive) recall(unsaved []journal.Record) {
 			if b.Outcome == journal.NotExecuted || !d.m.OutputOf(b.ID).IsZero() {
 				continue
 			}
-		case *journal.Responded:
+		case *journal.Prepared, *journal.Responded:
+		case *journal.Intended: // a request's, for the response behind it
+			if b.ID.Kind != journal.EffectModel {
+				continue
+			}
 		case *journal.Confirmed:
 			if ref := d.m.Session(); ref == nil || ref.Own {
 				continue
