@@ -72,7 +72,7 @@ func (m *Machine) foldDecided(b *journal.Decided) {
 	}
 	m.sticky[c.spec.Identity] = b
 	for _, o := range m.last().calls {
-		if o.attempt == 0 && o.state != callSettled && o.approval == nil && o.spec != nil && o.spec.Identity == c.spec.Identity {
+		if o.attempt == 0 && o.state != callSettled && o.spec != nil && o.spec.Identity == c.spec.Identity {
 			m.gate(o)
 		}
 	}

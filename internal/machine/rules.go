@@ -128,10 +128,7 @@ func (m *Machine) stepBatch() bool {
 
 // requestDue says that the turn's request is open or to be repeated [M5.2].
 func (m *Machine) requestDue() bool {
-	if m.cancelled != nil {
-		return m.handed[m.modelID()]
-	}
-	return m.turn.open || m.turn.again
+	return m.cancelled == nil && (m.turn.open || m.turn.again)
 }
 
 // [M5.3] A request in doubt is repeated if the server keeps nothing or a chain; what

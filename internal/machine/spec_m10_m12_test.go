@@ -35,7 +35,9 @@ func TestM10_3_OwnAndOtherSessions(t *testing.T) {
 		s.given("confirm", "prepared", "respond\nmessage so")
 		s.then("plan", "append planned 1 final message\nappend intended s2.0.1 upto 3\nsync\nstart s2.0.1 [2,3)")
 	}
-	o.refused(notDueText, "intended s2.0.1 upto=2")
+	w := newScript(t).given("start session=own")
+	w.m.Step(w.fact("loaded"))
+	w.refused(notDueText, "intended s1.0.1 upto=1")
 }
 
 func TestM10_4_AnOpenBatchIsAppended(t *testing.T) {
@@ -85,6 +87,9 @@ func TestM10_8_Confirmed(t *testing.T) {
 	o.refused(notDueText, "confirm n=2 upto=1", "confirm n=1 upto=0", "confirm n=1 upto=2")
 	o.given("confirm n=1 upto=1").refused(notDueText, "confirm n=2 upto=1")
 	newScript(t).given("start").refused(notDueText, "confirm n=1 upto=1")
+	p := newScript(t).given("start session=plain")
+	p.m.Step(p.fact("loaded"))
+	p.refused(notDueText, "confirm n=1 upto=1") // not intended
 }
 
 func TestM10_9_NoRequestWhileSomethingIsOwed(t *testing.T) {

@@ -75,6 +75,15 @@ func TestM5_8_TheNextAttempt(t *testing.T) {
 	if err := s.m.Check(s.fact("intended m1.0.2 upto=1")); err != nil {
 		t.Error(err)
 	}
+	s.m.Step(s.fact("intended m1.0.2 upto=1"))
+	s.m.Step(s.fact("claim")) // there is nothing to wait for any more
+	s.then("ready", `
+append failed m1.0.1 error retry at 9000
+append intended m1.0.2 upto 1
+append claimed epoch 1
+append intended m1.0.3 upto 1
+sync
+start m1.0.3 [0,1)`)
 	d := prepared(t, "start", "")
 	d.m.Step(d.fact("claim"))
 	if err := d.m.Check(d.fact("intended m1.0.2 upto=1")); err != nil {

@@ -89,6 +89,10 @@ append intended t2.1.1 not after 601000
 sync
 start t2.0.1 key pawl_9a614584 not after 601000
 start t2.1.1 key pawl_4f06190c not after 601000`)
+	// Nobody had to approve what the rule allows.
+	s.given("settle t2.0.1 done", "settle t2.1.1 done", "decide 2.2#0 reject", "prepared", "respond\ncall c1 pay {}", "plan\n0 allow")
+	s.then("call t3.0.0", "true c1 {} by= attempt=1 edited=false")
+	s.refused(notDueText, "decide 3.0#0 approve")
 	// The newest counts, in the calls that are open and in later ones.
 	n := planned(t, "start parallel=1", "tool pay ask", "call c1 pay {}\ncall c2 pay {}\ncall c3 pay {}").given("decide 1.0#0 approve sticky")
 	n.then("decide 1.1#0 reject sticky | enough", `

@@ -128,7 +128,7 @@ func (c *call) tells() bool { return c.spec.OnUnknown == journal.UnknownTell }
 
 // result says that a body of the call ran to an end and settled it [M14.3].
 func (c *call) result() bool {
-	return c.state == callSettled && c.attempt > 0 && (c.outcome == journal.Done || c.outcome == journal.ToolFailed)
+	return c.state == callSettled && (c.outcome == journal.Done || c.outcome == journal.ToolFailed)
 }
 
 // move changes a call's state.
