@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/sqlstore"
 	"github.com/spf13/cobra"
 )
@@ -41,6 +42,12 @@ func (a *app) approveCommand() *cobra.Command {
 		d.Always = v.always
 		return d
 	})
+	v.check = func() error {
+		if _, err := item.Canonical(v.arguments); v.arguments != "" && err != nil {
+			return &usageError{fmt.Errorf("--arguments: %s", strings.TrimPrefix(err.Error(), "pawl: "))}
+		}
+		return nil
+	}
 	cmd.Flags().StringVar(&v.arguments, "arguments", "", "run it with other arguments, a `JSON` object; the model is told")
 	cmd.Flags().BoolVar(&v.always, "always", false, "also approve open and later calls of the tool in this run")
 	return cmd

@@ -175,27 +175,19 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}
-	var sent struct {
-		Input []json.RawMessage `json:"input"`
-	}
-	if err := json.Unmarshal(body, &sent); err == nil {
-		err = t.keep(sent.Input, body)
-	}
-	if err != nil {
+	if err := t.keep(body); err != nil {
 		res.Body.Close()
 		return nil, err
 	}
 	return res, nil
 }
 
-func (t *transport) keep(input []json.RawMessage, body []byte) error {
-	raws := make([]string, len(input))
-	for i := range input {
-		raws[i] = string(input[i])
+func (t *transport) keep(body []byte) error {
+	var sent struct {
+		Input []item.Item `json:"input"`
 	}
-	items, err := parseItems(raws)
-	if err != nil {
+	if err := json.Unmarshal(body, &sent); err != nil {
 		return err
 	}
-	return t.captures.save(t.run, items, body)
+	return t.captures.save(t.run, sent.Input, body)
 }

@@ -55,6 +55,9 @@ func (p *plainSession) Items(ctx context.Context, limit int) ([]item.Item, error
 
 // Append implements session.Session.
 func (p *plainSession) Append(ctx context.Context, items []item.Item) error {
+	if slices.ContainsFunc(items, item.Item.IsZero) {
+		return session.ErrZeroItem
+	}
 	return p.shop.around(WriteSession, func() error {
 		return p.shop.inTx(ctx, func(tx *sql.Tx) error {
 			for _, it := range items {

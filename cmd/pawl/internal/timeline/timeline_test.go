@@ -1,0 +1,124 @@
+package timeline
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// ledger has a fact of every kind, in an order a run could have them, more or less.
+func ledger() []journal.Body {
+	id := func(kind journal.EffectKind, n, p, a int) journal.EffectID {
+		return journal.EffectID{Kind: kind, N: n, P: p, A: a}
+	}
+	tool := func(p, a int) journal.EffectID { return id(journal.EffectTool, 1, p, a) }
+	fc := func(callID, name string) item.Item { return item.FunctionCallItem("", callID, name, `{"x":1}`) }
+	out := func(callID, text string) item.Item { return item.FunctionOutput(callID, text) }
+	return []journal.Body{
+		&journal.Started{Run: "r", Agent: "a", Input: []item.Item{item.UserText("hello")}, Session: &journal.SessionRef{ID: "s", Backend: "memory"}},
+		&journal.Forked{Run: "f"},
+		&journal.Claimed{Epoch: 3, Owner: journal.Owner{Host: "h", PID: 7}},
+		&journal.Loaded{Items: []item.Item{item.UserText("old")}, Healed: []item.Item{out("c0", "unknown")}},
+		&journal.Prepared{N: 1, Same: 1, Manifest: &journal.Manifest{Tools: []journal.ToolSpec{{Name: "pay"}, {Name: "read"}}}},
+		&journal.Intended{ID: id(journal.EffectModel, 1, 0, 2)},
+		&journal.Responded{ID: id(journal.EffectModel, 1, 0, 2), Items: []item.Item{item.MessageItem("", "I will."), fc("c1", "pay"), fc("c2", "read"), fc("c3", "fly"), fc("c1", "pay")}},
+		&journal.Planned{N: 1, Calls: []journal.PlannedCall{{P: 1, Gate: journal.Ask}, {P: 2, Tool: 1, Unreadable: true, Output: out("c2", "bad")}, {P: 3, Tool: -1, Output: out("c3", "none")}, {P: 4, Twin: true}}},
+		&journal.Planned{N: 1, Calls: []journal.PlannedCall{{P: 1, Gate: journal.Deny}, {P: 2, Tool: 1, Output: out("c2", "again")}}},
+		&journal.Decided{Call: tool(1, 0), Verdict: journal.Approve, By: "ada", Arguments: `{"x":2}`, Sticky: true, Why: "fine"},
+		&journal.Decided{Call: tool(1, 0), Verdict: journal.Reject, Text: "no"},
+		&journal.Intended{ID: tool(1, 1)},
+		&journal.Intended{ID: tool(1, 2)},
+		&journal.Settled{ID: tool(1, 2), Outcome: journal.Done, Output: out("c1", "paid")},
+		&journal.Settled{ID: tool(1, 1), Outcome: journal.Unknown, Output: out("c1", "who knows"), Late: true},
+		&journal.Settled{ID: tool(2, 1), Outcome: journal.NotExecuted},
+		&journal.Judged{N: 1, Final: true, Text: "done"},
+		&journal.Intended{ID: id(journal.EffectSession, 2, 0, 1), Upto: 4},
+		&journal.Absent{ID: id(journal.EffectSession, 2, 0, 1)},
+		&journal.Confirmed{N: 2, Upto: 4, Found: true},
+		&journal.Failed{ID: id(journal.EffectModel, 2, 0, 1), Code: "model", Error: "pawl: it broke"},
+		&journal.Fired{ID: id(journal.EffectWait, 2, 0, 1)},
+		&journal.Resumed{MaxTurns: 40},
+		&journal.Cancelled{By: "bob", Why: "enough"},
+		&journal.Finished{Cancelled: true, At: -1},
+		&journal.Finished{At: -1, Text: "bye"},
+	}
+}
+
+func records(bodies []journal.Body) []journal.Record {
+	var recs []journal.Record
+	for i, b := range bodies {
+		recs = append(recs, journal.Encode(journal.Fact{Time: int64(1000 * i), Body: b}, [16]byte{}))
+	}
+	return recs
+}
+
+func TestOf(t *testing.T) {
+	entries, err := Of(records(ledger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.What+" | "+e.Text)
+	}
+	want := []string{
+		"started | agent a, session s in memory",
+		"input | hello",
+		"forked | a run of its own from here, called f",
+		"driver | process 7 on h takes the run, claim 3",
+		"session | read: 1 items, and outputs made for 1 calls that had none",
+		"turn | 1: the model is asked, with 2 tools",
+		"model | is asked again, attempt 2 of turn 1",
+		"model | I will.",
+		`call | pay {"x":1} [1.1]`,
+		`call | read {"x":1} [1.2]`,
+		`call | fly {"x":1} [1.3]`,
+		`call | pay {"x":1} [1.4]`,
+		"plan | pay [1.1] needs approval",
+		"plan | read [1.2] has arguments that the tool cannot read",
+		"plan | fly [1.3] is no tool of the agent; the model is told so",
+		"plan | pay [1.4] repeats a call and is dropped",
+		"plan | pay [1.1] is denied by its rule",
+		"plan | read [1.2] is answered from the record",
+		`decision | pay [1.1] is approved by ada, like every call of the tool, with other arguments: {"x":2}: fine`,
+		"decision | pay [1.1] is rejected by nobody named: no",
+		"tool | pay [1.1] begins",
+		"tool | pay [1.1] begins again, attempt 2, same key",
+		"tool | pay [1.1] returns: paid",
+		"tool | pay [1.1] has an unknown outcome (too late to count): who knows",
+		"tool | read [1.2] was not begun after all",
+		"verdict | the tool-use function says: final true: done",
+		"session | batch 2 for the session begins",
+		"read back | batch 2 for the session did not happen",
+		"session | has the first 4 items of the history (batch 2, found when it was read back)",
+		"failed | the model call of turn 2: it broke",
+		"wait | is over",
+		"resumed | what failed is tried again, with at most 40 turns",
+		"cancel | asked for by bob: enough",
+		"cancelled | the run is over",
+		"finished | the run has its final output: bye",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("story (-want +got):\n%s", diff)
+	}
+	if e := entries[3]; e.Fact != 3 || e.Kind != journal.KindClaimed || !e.Time.Equal(time.UnixMilli(2000)) {
+		t.Errorf("entry %+v", e)
+	}
+}
+
+func TestOfDamaged(t *testing.T) {
+	recs := records(ledger())
+	recs[4].Payload = `{"n":`
+	if _, err := Of(recs); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("damaged: %v", err)
+	}
+	recs = records(ledger())
+	recs[4].Kind = "unheard-of"
+	if _, err := Of(recs); !errors.Is(err, journal.ErrNewerJournal) {
+		t.Errorf("newer: %v", err)
+	}
+}
