@@ -434,8 +434,18 @@ func storeFails(t *testing.T, n int, replies []journaltest.Reply, via string) bo
 			t.Fatalf("append %d: %v", n, err)
 		}
 		well := &pawl.Runner{Store: memory}
-		for i := range plan {
-			faulty.Deliver(i)
+		deliver := func() {
+			for i := range plan {
+				faulty.Deliver(i)
+			}
+		}
+		if via == "live" {
+			deliver() // before the run is claimed again; else behind it
+		} else {
+			defer func() {
+				deliver()
+				replays(t, well, "r")
+			}()
 		}
 		var re *pawl.RunError
 		errors.As(err, &re)
