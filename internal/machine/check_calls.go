@@ -100,8 +100,10 @@ func (m *Machine) checkPlannedCall(r *response, head item.Head, pc *journal.Plan
 		return notDue("the output planned for the call at %d of response %d", pc.P, r.n)
 	case settled && !pairs(head.Type, head.CallID, pc.Output):
 		return notDue("the output at %d of response %d is for another call", pc.P, r.n)
-	case known, c != nil && (!settled || self != named{m.toolName(c), c.plan.Digest}): // [M7.6]
+	case known, c != nil && self != named{m.toolName(c), c.plan.Digest}: // [M7.6]
 		return notDue("the call id at %d of response %d was used before", pc.P, r.n)
+	case c != nil && (pc.Gate != journal.Allow || pc.Output != m.history[c.out].item):
+		return notDue("the call at %d of response %d is not answered from the record", pc.P, r.n)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ sync
 start t2.0.1 key pawl_9a614584 not after 601000`)
 
 	u := planned(t, "start unique", "tool look\ntool pay", "call c1 look {}").given("settle t1.0.1 done | found", "prepared")
-	u.given("respond\ncall c1 look {}").refused(notDueText, "plan\n0 no-output")
+	u.given("respond\ncall c1 look {}").refused(notDueText, "plan\n0 no-output", "plan\n0 output other", "plan\n0 ask\n0 unreadable")
 	u.then("plan", "append planned 2 0:output\nstart p3.0.1 upto 5").then("request 4 5", "4 output c1 found")
 	u.given("prepared", "respond\ncall c1 pay {}").refused(notDueText, "plan", "plan\n0 output x")
 	u.given("fail c3.0.1", "cancel").then("status", "cancelled")
