@@ -124,7 +124,7 @@ type decided struct {
 	By      string       `json:"by"`
 	// Open is how many calls still wait.
 	Open   int    `json:"open"`
-	Resume string `json:"resume"`
+	Resume string `json:"resume,omitempty"`
 }
 
 func (a *app) decide(ctx context.Context, st *sqlstore.Store, run string, call []string, v *decider, kind pawl.InterruptionKind,
@@ -148,12 +148,12 @@ func (a *app) decide(ctx context.Context, st *sqlstore.Store, run string, call [
 		return nil, err
 	}
 	r := decided{Run: run, Call: in.ID, Tool: in.Tool, Verdict: d.Verdict, By: d.By,
-		Open: len(open), Resume: a.command("resume", run)}
+		Open: len(open), Resume: a.resumer(state)}
 	a.screen.line("%s of %s is decided: %s, by %s.", printable(in.Tool), printable(run), d.Verdict, printable(d.By))
 	if r.Open > 0 {
 		a.screen.line("%d more to decide.", r.Open)
 	}
-	a.screen.command("go on", r.Resume)
+	a.screen.goOn("go on", r.Resume)
 	return r, nil
 }
 

@@ -144,7 +144,8 @@ func (a *app) welcome(ctx context.Context, w *demo.World) {
 	const most = 3
 	n := 0
 	_ = eachRun(ctx, w.Store, journal.Query{Open: true}, func(info journal.RunInfo) bool { // only a courtesy
-		s.command("open", a.command("resume", info.Run))
+		s.entry(yellow, "left open", info.Run)
+		s.command("", a.command("resume", info.Run))
 		n++
 		return n < most
 	})

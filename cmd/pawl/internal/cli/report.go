@@ -65,9 +65,26 @@ func (a *app) report(ctx context.Context, st journal.Driver, run string) (*runRe
 		r.Waiting = append(r.Waiting, waiting{Call: in.ID, Kind: in.Kind, Tool: in.Tool, Arguments: in.Arguments, Commands: a.deciders(in, len(open)), in: in})
 	}
 	if res.Status != pawl.StatusFinished && res.Status != pawl.StatusCancelled {
-		r.Resume = a.command("resume", res.Run)
+		r.Resume = a.resumer(state)
 	}
 	return r, state, nil
+}
+
+// resumer is the command that goes on with a run, empty if it is another program's.
+func (a *app) resumer(state *pawl.RunState) string {
+	if state.AgentKey() != demo.AgentKey {
+		return ""
+	}
+	return a.command("resume", state.Run())
+}
+
+// goOn says how a run goes on.
+func (s *screen) goOn(label, command string) {
+	if command == "" {
+		s.entry(plain, label, "resume the run from the program that it belongs to")
+		return
+	}
+	s.command(label, command)
 }
 
 // undecided are the waiting calls that no decision in the run's inbox is about.
@@ -99,7 +116,7 @@ func (a *app) showWaiting(r *runReport) {
 	s.line("")
 	if len(r.Waiting) == 0 {
 		s.head("Everything is decided.")
-		s.command("go on", r.Resume)
+		s.goOn("go on", r.Resume)
 		return
 	}
 	s.head("The run waits for a decision.")
@@ -113,7 +130,7 @@ func (a *app) showWaiting(r *runReport) {
 			s.command(labels[i], line)
 		}
 	}
-	s.command("then", r.Resume)
+	s.goOn("then", r.Resume)
 }
 
 // conclude prints how a drive of a demo run ended and returns what --json prints.

@@ -63,7 +63,7 @@ func (a *app) show(ctx context.Context, st *sqlstore.Store, run string) (any, er
 	default:
 		s.line("")
 		s.line("The run is not at its end.")
-		s.command("resume", r.Resume)
+		s.goOn("go on", r.Resume)
 	}
 	return r, nil
 }
