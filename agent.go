@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"unicode/utf8"
 
 	"github.com/pawl-agents/pawl/internal/schema"
 	"github.com/pawl-agents/pawl/model"
@@ -125,6 +126,9 @@ func (t OutputType) format() *model.OutputFormat {
 	return &model.OutputFormat{Name: "final_output", Schema: t.schema.JSON(), Strict: true}
 }
 
+// notUTF8 is what is wrong with a text that a ledger could not give back.
+const notUTF8 = "is not valid UTF-8"
+
 // check reports what is wrong with an agent before anything happens.
 func (a *Agent) check(m model.Model) error {
 	switch {
@@ -132,6 +136,10 @@ func (a *Agent) check(m model.Model) error {
 		return &ConfigError{Field: "agent", Problem: "is nil"}
 	case a.Name == "":
 		return &ConfigError{Field: "Agent.Name", Problem: "is empty"}
+	case !utf8.ValidString(a.Name):
+		return &ConfigError{Field: "Agent.Name", Problem: notUTF8}
+	case !utf8.ValidString(a.Key):
+		return &ConfigError{Field: "Agent.Key", Problem: notUTF8}
 	case m == nil:
 		return &ConfigError{Field: "Agent.Model", Problem: fmt.Sprintf("agent %q has no model", a.Name)}
 	case a.Output.err != nil:

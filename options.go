@@ -1,6 +1,8 @@
 package pawl
 
 import (
+	"unicode/utf8"
+
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/session"
@@ -105,8 +107,14 @@ func (o *RunOptions) check(m model.Model, resume bool) error {
 		return &ConfigError{Field: "RunOptions", Problem: "the model's server keeps no conversation"}
 	case resume && (o.server() || o.ID != ""):
 		return &ConfigError{Field: "RunOptions", Problem: "a resumed run keeps its id and its conversation"}
+	case !utf8.ValidString(o.ID):
+		return &ConfigError{Field: "RunOptions.ID", Problem: notUTF8}
+	case o.Session != nil && !utf8.ValidString(o.Session.ID()):
+		return &ConfigError{Field: "RunOptions.Session", Problem: "its id " + notUTF8}
 	case o.MaxParallelTools < 0:
 		return &ConfigError{Field: "RunOptions.MaxParallelTools", Problem: "is negative"}
+	case o.ToolNotFound != FailRun && o.ToolNotFound != TellModel:
+		return &ConfigError{Field: "RunOptions.ToolNotFound", Problem: "is neither FailRun nor TellModel"}
 	}
 	return nil
 }

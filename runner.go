@@ -191,14 +191,24 @@ func (r *Runner) started(agent *Agent, input Input, opts *RunOptions) (*journal.
 // checkInput refuses what no model server would take: an item that is none, and a
 // call without its output. An approval cannot be inferred from a place in a list.
 func checkInput(input Input) error {
-	open := openCalls(input)
-	for i, it := range input {
-		if it.IsZero() {
-			return &ConfigError{Field: "input", Problem: fmt.Sprintf("item %d is empty", i)}
-		}
+	if err := checkItems(input); err != nil {
+		return &ConfigError{Field: "input", Problem: err.Error()}
 	}
-	if len(open) > 0 {
+	if open := openCalls(input); len(open) > 0 {
 		return &ConfigError{Field: "input", Problem: fmt.Sprintf("call %q has no output; a run does not execute calls it did not make", open[0].Head().CallID)}
+	}
+	return nil
+}
+
+// checkItems refuses what a ledger could not give back.
+func checkItems(items []Item) error {
+	for i, it := range items {
+		if it.IsZero() {
+			return fmt.Errorf("item %d is empty", i)
+		}
+		if _, err := item.ParseString(it.Raw()); err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
 	}
 	return nil
 }
@@ -383,7 +393,7 @@ func (r *Runner) agentFor(agent *Agent, key string) (*Agent, error) {
 		return agent, nil
 	}
 	for _, a := range r.Agents {
-		if a.key() == key {
+		if a != nil && a.key() == key {
 			return a, nil
 		}
 	}
