@@ -1,0 +1,247 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal/journaltest"
+	"github.com/pawl-agents/pawl/pawltest"
+)
+
+// request is one call of the API as data, so that another process can make it: a new run if it has an input, else a resume.
+type request struct {
+	Mode  mode
+	Input []item.Item
+	// Conversation, Previous and Auto are the options of a new run.
+	Conversation, Previous string
+	Auto                   bool
+
+	// Decide is decided before the resume.
+	Decide []decision
+	// Fork resumes a fork of that id.
+	Fork string
+	// FromState resumes from the state that the last call left even if there is a store to resume from.
+	FromState bool
+
+	MaxTurns  int
+	TellModel bool
+	// Context names the value of RunOptions.Context, see contexts.
+	Context string
+	// MoreTools are tools the agent has besides those of the cell.
+	MoreTools []tool
+	// OtherSession binds the session of that id instead of the run's.
+	OtherSession string
+
+	// SessionFaults and JournalFaults are what goes wrong with the appends of this call, by their number from 1.
+	SessionFaults map[int]pawltest.SessionFault
+	JournalFaults journaltest.Plan
+	// LeaveAt says at which event the reader of a stream leaves: "paused", or the call id of an output.
+	LeaveAt string
+}
+
+// decision is a verdict on the open interruption of a call.
+type decision struct {
+	CallID, Verdict, Text string
+}
+
+func approve(callID string) decision              { return decision{callID, "approve", ""} }
+func reject(callID, text string) decision         { return decision{callID, "reject", text} }
+func settle(callID, output string) decision       { return decision{callID, "settle", output} }
+func decideAs(verdict, callID, t string) decision { return decision{callID, verdict, t} }
+
+// on turns a verdict on a call into the decision of the interruption that is open for it.
+func (d decision) on(open []pawl.Interruption) (pawl.Decision, error) {
+	for _, in := range open {
+		if in.CallID != d.CallID {
+			continue
+		}
+		switch d.Verdict {
+		case "approve":
+			return pawl.Approve(in.ID, reviewer), nil
+		case "reject":
+			return pawl.Reject(in.ID, reviewer, d.Text), nil
+		case "settle":
+			return pawl.Settle(in.ID, reviewer, d.Text), nil
+		}
+		return pawl.Decision{}, fmt.Errorf("no verdict %q", d.Verdict)
+	}
+	return pawl.Decision{}, fmt.Errorf("no interruption of call %s is open: %v", d.CallID, open)
+}
+
+const reviewer = "reviewer@example.org"
+
+// outcome is what the caller of the API got, as data.
+type outcome struct {
+	seen
+	// Document is the state as JSON.
+	Document json.RawMessage
+
+	state *pawl.RunState
+}
+
+// seen is the part of an outcome that is the same in every cell.
+type seen struct {
+	Status        pawl.Status
+	Final         string
+	Interruptions []asked
+	Usage         pawl.Usage
+	Turns         int
+	LastResponse  string
+	NewItems      []item.Item
+	Replay        []item.Item
+	// Error is the error's text, Errors the names of the errors it is.
+	Error  string
+	Errors []string
+}
+
+// asked is an interruption.
+type asked struct{ ID, Kind, Tool, CallID, Arguments string }
+
+// errorNames are the errors that scenarios ask for.
+var errorNames = []struct {
+	name string
+	is   func(error) bool
+}{
+	{"session fault", is(pawltest.ErrSessionFault)},
+	{"journal fault", is(journaltest.ErrLost)},
+	{"session ambiguous", is(pawl.ErrSessionAmbiguous)},
+	{"session mismatch", is(pawl.ErrSessionMismatch)},
+	{"decided", is(pawl.ErrDecided)},
+	{"max turns", as[*pawl.MaxTurnsError]},
+	{"tool not found", as[*pawl.ToolNotFoundError]},
+	{"journal", as[*pawl.JournalError]},
+	{"config", as[*pawl.ConfigError]},
+	{"repair payload", func(err error) bool {
+		var e *pawl.SessionAmbiguousError
+		return errors.As(err, &e) && len(e.Batch) > 0 && len(e.Before) > 0 && len(e.Tail) > 0
+	}},
+}
+
+func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+
+func as[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
+
+// newOutcome describes a result or an error. Every error of a run carries its state.
+func newOutcome(res *pawl.Result, err error) *outcome {
+	o := &outcome{}
+	if err != nil {
+		o.Error = err.Error()
+		for _, e := range errorNames {
+			if e.is(err) {
+				o.Errors = append(o.Errors, e.name)
+			}
+		}
+		var failed *pawl.RunError
+		if !errors.As(err, &failed) || failed.State == nil {
+			return o
+		}
+		o.state = failed.State
+		res = failed.State.Result()
+	} else {
+		o.state = res.State()
+	}
+	o.Status, o.Final, o.Usage, o.Turns, o.LastResponse = res.Status, res.FinalOutput, res.Usage, res.Turns, res.LastResponseID
+	o.NewItems, o.Replay = res.NewItems(), res.ToInputList()
+	for _, in := range res.Interruptions {
+		o.Interruptions = append(o.Interruptions, asked{in.ID, string(in.Kind), in.Tool, in.CallID, in.Arguments})
+	}
+	var broken error
+	if o.Document, broken = json.Marshal(o.state); broken != nil {
+		o.Error, o.Errors = broken.Error(), []string{"document"}
+	}
+	return o
+}
+
+// call makes a call of the API. from is the state to resume from, nil if only the run's id is known.
+func (p *place) call(ctx context.Context, r request, from *pawl.RunState) *outcome {
+	runner, opts := p.options(r)
+	agent := p.agent(r.MoreTools)
+	if r.Input != nil {
+		if r.Mode == stream {
+			return p.watch(ctx, runner, runner.Stream(ctx, agent, r.Input, opts), r.LeaveAt)
+		}
+		return newOutcome(runner.Run(ctx, agent, r.Input, opts))
+	}
+	resumable, err := p.prepare(ctx, runner, r, from)
+	if err != nil {
+		return newOutcome(nil, err)
+	}
+	if r.Mode == stream {
+		return p.watch(ctx, runner, runner.ResumeStream(ctx, agent, resumable, opts), r.LeaveAt)
+	}
+	return newOutcome(runner.Resume(ctx, agent, resumable, opts))
+}
+
+// prepare decides and says what to resume from. With a state at hand decisions are staged on it; with an id alone they are
+// submitted to the run, by somebody who has neither agent nor session.
+func (p *place) prepare(ctx context.Context, runner *pawl.Runner, r request, from *pawl.RunState) (pawl.Resumable, error) {
+	byID := from == nil
+	if byID {
+		var err error
+		if from, err = runner.State(ctx, p.Run); err != nil {
+			return nil, err
+		}
+	}
+	if r.Fork != "" {
+		fork, err := from.Fork(r.Fork)
+		if err != nil {
+			return nil, err
+		}
+		from, byID = fork, false
+	}
+	for _, verdict := range r.Decide {
+		d, err := verdict.on(from.Interruptions())
+		if err != nil {
+			return nil, err
+		}
+		if byID {
+			err = runner.Decide(ctx, p.Run, d)
+		} else {
+			err = from.Decide(d)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if byID {
+		return pawl.RunID(p.Run), nil
+	}
+	return from, nil
+}
+
+// watch reads a stream to its end, or leaves it.
+func (p *place) watch(ctx context.Context, runner *pawl.Runner, events iter.Seq2[pawl.Event, error], leaveAt string) *outcome {
+	if leaveAt == "" {
+		return newOutcome(pawl.Collect(events))
+	}
+	for ev, err := range events {
+		if err != nil {
+			return newOutcome(nil, err)
+		}
+		at := ""
+		switch ev := ev.(type) {
+		case *pawl.Paused:
+			at = "paused"
+		case *pawl.ItemCreated:
+			if ev.Name == pawl.ToolOutput {
+				at = ev.Item.Head().CallID
+			}
+		}
+		if at == leaveAt {
+			break
+		}
+	}
+	state, err := runner.State(ctx, p.Run)
+	if err != nil {
+		return newOutcome(nil, err)
+	}
+	return newOutcome(state.Result(), nil)
+}

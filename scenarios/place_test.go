@@ -1,0 +1,167 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/journal/journaltest"
+	"github.com/pawl-agents/pawl/models/openai"
+	"github.com/pawl-agents/pawl/pawltest"
+	"github.com/pawl-agents/pawl/session"
+	"github.com/pawl-agents/pawl/sqlstore"
+)
+
+// setup is what the calls of a cell have in common, as data.
+type setup struct {
+	Carrier carrier
+	Run     string
+	Tools   []tool
+	Session sessionKind
+	URL     string // of the model server
+	File    string // of the SQLite store, or of the session alone
+	Log     string // of effects
+}
+
+// sessionKind says what session a run has.
+type sessionKind string
+
+const (
+	noSession sessionKind = ""
+	// inStore is a session of the SQLite file. With the store carrier it is in the run's own database.
+	inStore sessionKind = "in the store"
+	// plain is a session that knows nothing of batches, as a user might write one.
+	plain sessionKind = "plain"
+)
+
+// tool describes a tool whose body records its effect and returns a fixed text.
+type tool struct {
+	Name, Output string
+	// Gated tools ask for approval.
+	Gated bool
+	// ShowContext adds RunOptions.Context to the output.
+	ShowContext bool
+}
+
+type arguments struct {
+	Amount int `json:"amount"`
+}
+
+func (t tool) make(log *pawltest.EffectLog) pawl.Tool {
+	f := pawl.Func[arguments, string]{Name: t.Name, Description: "For tests.",
+		Run: func(_ context.Context, c *pawl.Call, _ arguments) (string, error) {
+			err := log.Record(pawltest.Effect{Tool: c.Tool, Key: c.Key, CallID: c.ID, Attempt: c.Attempt, Arguments: c.Arguments})
+			if t.ShowContext {
+				return fmt.Sprint(t.Output, " ", c.Value), err
+			}
+			return t.Output, err
+		}}
+	if t.Gated {
+		f.Approve = pawl.AlwaysAsk[arguments]
+	}
+	return pawl.NewTool(f)
+}
+
+// contexts are the values that a request can name. "same" is equal to that of the start, in whatever process.
+type customer struct{ ID int }
+
+func contextValue(name string) any {
+	switch name {
+	case "same", "start":
+		return "alice"
+	case "new":
+		return "bob"
+	case "struct":
+		return customer{7}
+	}
+	return nil
+}
+
+// place is where calls are made: a process's hold on its agent, its runner and its files.
+type place struct {
+	setup
+	store  *sqlstore.Store
+	client *http.Client
+	runner pawl.Runner // of a process without a store
+}
+
+func open(s setup) (*place, error) {
+	// What a loss of power would do is not asked here.
+	st, err := sqlstore.OpenSQLite(s.File, &sqlstore.Options{Sync: sqlstore.UnsafeSyncOff})
+	if err != nil {
+		return nil, err
+	}
+	return &place{setup: s, store: st, client: &http.Client{Transport: &http.Transport{}}}, nil
+}
+
+func (p *place) close() error {
+	p.client.CloseIdleConnections()
+	return p.store.Close()
+}
+
+// agent makes the agent, from nothing.
+func (p *place) agent(more []tool) *pawl.Agent {
+	log := pawltest.OpenEffectLog(p.Log)
+	a := &pawl.Agent{Name: "Desk", Instructions: pawl.Text("Serve the customer."),
+		Model: openai.New(openai.Options{BaseURL: p.URL, HTTPClient: p.client}).Responses("gpt-test")}
+	for _, t := range slices.Concat(p.Tools, more) {
+		a.Tools = append(a.Tools, t.make(log))
+	}
+	return a
+}
+
+// options makes the runner and the options of a call.
+func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
+	opts := &pawl.RunOptions{MaxTurns: r.MaxTurns, Context: contextValue(r.Context),
+		ConversationID: r.Conversation, PreviousResponseID: r.Previous, AutoPreviousResponseID: r.Auto}
+	if r.TellModel {
+		opts.ToolNotFound = pawl.TellModel
+	}
+	if r.Input != nil {
+		opts.ID = p.Run
+	}
+	runner, driver := &p.runner, journal.Driver(p.store)
+	if p.Carrier == store {
+		if r.JournalFaults != nil {
+			driver = journaltest.Faulty(driver, r.JournalFaults)
+		}
+		runner = &pawl.Runner{Store: driver}
+	}
+	id := sessionID
+	if r.OtherSession != "" {
+		id = r.OtherSession
+	}
+	var s session.Session = ownSession{p.store.Session(id), driver}
+	switch {
+	case p.Session == noSession || r.Fork != "":
+	case p.Session == plain:
+		opts.Session = pawltest.NewFaultySession(s, r.SessionFaults)
+	case r.Input != nil || r.OtherSession != "" || p.Carrier != store:
+		opts.Session = s
+	default: // a stored run finds its session by itself
+		runner.Sessions = func(string) session.Session { return s }
+	}
+	return runner, opts
+}
+
+const sessionID = "chat"
+
+// ownSession is a session of the file whose store may be one that fails by plan.
+type ownSession struct {
+	*sqlstore.Session
+	driver journal.Driver
+}
+
+func (s ownSession) Store() journal.Driver { return s.driver }
+
+// document reads the state a call left.
+func (o *outcome) document() (*pawl.RunState, error) {
+	if o.Document == nil {
+		return nil, errors.New("the call left no state")
+	}
+	return pawl.ParseRunState(o.Document)
+}
