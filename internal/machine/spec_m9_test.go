@@ -130,6 +130,8 @@ append intended t1.1.1 not after 601000
 sync
 start t1.1.1 key pawl_e0ee4f1f not after 601000
 status running`)
+	w := planned(t, "start", "tool pay ask wait", "call c1 pay {").then("interruptions", "approval 1.0#0 c1 pay { unreadable\n")
+	w.given("decide 1.0#0 approve args={}", "settle t1.0.1 unknown").then("interruptions", "in-doubt 1.0#1 c1 pay {}\n")
 	st := planned(t, "start", "tool pay ask", "call c1 pay {}\ncall c2 pay {")
 	st.then("decide 1.0#0 approve sticky", `
 append decided 1.0#0 approve sticky

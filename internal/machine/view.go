@@ -54,7 +54,7 @@ func (m *Machine) Interruptions() []Interruption {
 			continue
 		}
 		list = append(list, Interruption{Kind: kind, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name,
-			Arguments: m.Arguments(c.id), Digest: c.digest, Unreadable: c.plan.Unreadable, Key: m.KeyOf(c.id), NotBefore: c.blocked})
+			Arguments: m.Arguments(c.id), Digest: c.digest, Unreadable: c.plan.Unreadable && c.edited == "", Key: m.KeyOf(c.id), NotBefore: c.blocked})
 	}
 	return list
 }
