@@ -49,7 +49,9 @@ type drive struct {
 	queue    []outcome
 	bodies   map[journal.EffectID]*body
 	waits    int
-	timer    *time.Timer
+	alarm    chan struct{}
+	timer    *time.Timer // sends the alarm
+	alarmAt  time.Time   // zero if it is not set
 	drained  time.Time
 	leaseEnd atomic.Int64
 	unkeep   chan struct{}
@@ -71,7 +73,7 @@ type outcome struct {
 
 func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
 	d := &drive{r: r, store: r.store(), emit: emit, caller: ctx, bg: context.WithoutCancel(ctx), m: machine.New(),
-		outcomes: make(chan outcome), bodies: make(map[journal.EffectID]*body), wake: make(chan struct{}, 1),
+		outcomes: make(chan outcome), bodies: make(map[journal.EffectID]*body), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	return d
@@ -109,6 +111,11 @@ func (d *drive) run() (res *Result, err error) {
 	}
 	defer close(d.ended)
 	defer d.release()
+	defer func() {
+		if d.timer != nil {
+			d.timer.Stop()
+		}
+	}()
 	d.r.active.Store(d.m.Run(), d)
 	defer d.r.active.CompareAndDelete(d.m.Run(), d)
 	returned := false

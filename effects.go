@@ -154,8 +154,7 @@ func (d *drive) collect() error {
 
 // wait waits for an outcome, until the inbox is to be looked into or a body is overdue.
 func (d *drive) wait() error {
-	timer := d.after(tick)
-	defer timer.Stop()
+	d.setAlarm(time.Now().Add(tick))
 	select {
 	case o := <-d.outcomes:
 		d.queue = append(d.queue, o)
@@ -163,24 +162,36 @@ func (d *drive) wait() error {
 		return d.cause()
 	case <-d.wake:
 		d.drained = time.Time{}
-	case <-timer.C:
-		d.drained = time.Time{}
+	case <-d.alarm:
+		d.alarmAt, d.drained = time.Time{}, time.Time{}
 		d.giveUp(false)
 	}
 	return nil
 }
 
-// after sets the driver's timer: it fires after so long, or sooner if a body is overdue.
-func (d *drive) after(pause time.Duration) *time.Timer {
+// setAlarm sees to it that the alarm goes off at that time, or when a body is overdue. It
+// may go off sooner: one that is set stays, because a timer for every tool would each time
+// wake the thread that sleeps until the next timer.
+func (d *drive) setAlarm(at time.Time) {
 	for _, b := range d.bodies {
-		pause = min(pause, time.Until(b.overdue()))
+		if o := b.overdue(); o.Before(at) {
+			at = o
+		}
 	}
-	if d.timer == nil {
-		d.timer = time.NewTimer(pause)
-	} else {
-		d.timer.Reset(pause)
+	switch {
+	case d.timer == nil:
+		d.timer = time.AfterFunc(time.Until(at), func() {
+			select {
+			case d.alarm <- struct{}{}:
+			default:
+			}
+		})
+	case d.alarmAt.IsZero() || at.Before(d.alarmAt):
+		d.timer.Reset(time.Until(at))
+	default:
+		return
 	}
-	return d.timer
+	d.alarmAt = at
 }
 
 // giveUp goes on without the bodies that are overdue, or without any: what happened to
@@ -264,15 +275,15 @@ func (d *drive) await() {
 	}
 	end := time.Now().Add(grace)
 	for len(d.bodies) > 0 {
-		timer := d.after(time.Until(end))
+		d.setAlarm(end)
 		select {
 		case o := <-d.outcomes:
 			d.queue = append(d.queue, o)
-		case <-timer.C:
+		case <-d.alarm:
+			d.alarmAt = time.Time{}
 			d.left = !time.Now().Before(end)
 			d.giveUp(d.left)
 		}
-		timer.Stop()
 		d.settle()
 	}
 }
@@ -288,6 +299,9 @@ func (d *drive) cancelBodies() {
 func (d *drive) load() (journal.Body, error) {
 	items, err := d.session.Items(d.ctx, -1)
 	if err != nil {
+		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
+	}
+	if err := checkItems(items); err != nil {
 		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
 	}
 	b := &journal.Loaded{Items: items}
@@ -327,7 +341,7 @@ func (d *drive) prepare(e machine.Effect) (journal.Body, error) {
 			return nil, err
 		}
 	}
-	d.build(text)
+	d.build(strings.ToValidUTF8(text, "\uFFFD"))
 	b := &journal.Prepared{N: e.ID.N, Upto: e.Upto}
 	man, turn := d.m.Manifest()
 	if man != nil && (man == d.request.manifest || reflect.DeepEqual(man, d.request.manifest)) {
@@ -395,5 +409,5 @@ func (d *drive) judge(e machine.Effect) (journal.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &journal.Judged{N: e.ID.N, Final: v.Final, Text: v.Output}, nil
+	return &journal.Judged{N: e.ID.N, Final: v.Final, Text: strings.ToValidUTF8(v.Output, "\uFFFD")}, nil
 }
