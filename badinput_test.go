@@ -201,7 +201,7 @@ func TestRunExists(t *testing.T) {
 			m.info.ServerState = true
 			agent := agentWith(m, charging("charge", &e, asking))
 			r := &pawl.Runner{Store: open(t)}
-			res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", PreviousResponseID: "resp"}))
+			must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", PreviousResponseID: "resp"}))
 			other := *agent
 			other.Key = "other"
 			for what, f := range map[string]func() (*pawl.Result, error){
@@ -233,7 +233,7 @@ func TestRunExists(t *testing.T) {
 				}
 			}
 			// The same attaches.
-			res = must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", PreviousResponseID: "resp"}))
+			res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", PreviousResponseID: "resp"}))
 			if len(res.Interruptions) != 1 || len(m.calls()) != 1 {
 				t.Errorf("attached: %+v after %d calls", res, len(m.calls()))
 			}
