@@ -164,8 +164,7 @@ func (m *Machine) actionable(c *call) bool {
 	case callReady:
 		return m.started.Parallel <= 0 || m.running < m.started.Parallel
 	case callDoubt:
-		_, waits := m.handed[waitID(c)]
-		return c.tells() && !waits
+		return c.tells() && !m.handed[waitID(c)]
 	}
 	return false
 }

@@ -236,6 +236,8 @@ func TestM8_9_TheModelIsToldAtItsTime(t *testing.T) {
 	s.then("fired w1.1.1", "append fired w1.1.1\nstart w1.1.1 until 8000") // too early
 	s.given("wait 7s")
 	s.then("fired w1.1.1", "append fired w1.1.1\nappend settled t1.0.0 unknown output c1 (unknown)\nsync\nstart p2.0.1 upto 3")
+	e := planned(t, "start", "tool mail tell timeout=5000", "call c1 mail {}").given("claim", "ended w1.1.1").then("ready", "")
+	e.given("wait 7s").then("ready", "append settled t1.0.0 unknown output c1 (unknown)\nsync\nstart p2.0.1 upto 3")
 	g := planned(t, "start", "tool mail tell", "call c1 mail {}")
 	g.then("claim gone", "append claimed epoch 1 gone\nappend settled t1.0.0 unknown output c1 (unknown)\nsync\nstart p2.0.1 upto 3")
 }
