@@ -45,7 +45,8 @@ func (d *drive) start(e machine.Effect) {
 		// effect's. What became of it is found out when the run goes on.
 		o.body, o.err = nil, nil
 	case body == nil:
-		o.body = &journal.Failed{ID: e.ID, Code: code(err), Error: errorText(err)}
+		// A request whose call panicked may have been processed.
+		o.body = &journal.Failed{ID: e.ID, Code: code(err), Error: errorText(err), Unknown: e.ID.Kind == journal.EffectModel}
 	}
 	d.queue = append(d.queue, o)
 }

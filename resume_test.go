@@ -782,3 +782,24 @@ func TestConversationReadBack(t *testing.T) {
 		})
 	}
 }
+
+// A model call that panics may have been processed: on a conversation it is read back.
+func TestConversationCallPanics(t *testing.T) {
+	input, final := item.UserText("hi"), item.MessageItem("msg_2", "done")
+	boom := func(context.Context, *model.Request, func(*model.Event) bool) (*model.Response, error) { panic("boom") }
+	m := &conversation{script: newScript(response("r1", item.FunctionCallItem("fc_1", "c1", "look", `{"cents":5}`)), boom),
+		tail: []pawl.Item{input, item.FunctionCallItem("fc_1", "c1", "look", `{"cents":5}`), item.FunctionOutput("c1", "receipt 5"), final}}
+	m.info.ServerState = true
+	var e effects
+	agent := agentWith(m, charging("look", &e, nil))
+	var r pawl.Runner
+	_, err := r.Run(t.Context(), agent, pawl.UserText("hi"), &pawl.RunOptions{ConversationID: "conv"})
+	var p *pawl.PanicError
+	if !errors.As(err, &p) {
+		t.Fatal(err)
+	}
+	res := must(t)(r.Resume(t.Context(), agent, stateOf(t, err), nil))
+	if res.FinalOutput != "done" || m.read != 1 || len(m.calls()) != 2 {
+		t.Errorf("%+v after %d requests, read back %d times", res, len(m.calls()), m.read)
+	}
+}
