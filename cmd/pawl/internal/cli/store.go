@@ -34,7 +34,7 @@ func (a *app) openStore() (*sqlstore.Store, error) {
 	return sqlstore.OpenSQLite(path, nil)
 }
 
-// withStore runs f with the store open and the run found that its argument names.
+// withRun opens the store, finds the run that the argument names, and runs f.
 func (a *app) withRun(ctx context.Context, arg string, f func(st *sqlstore.Store, run string) (any, error)) (any, error) {
 	st, err := a.openStore()
 	if err != nil {

@@ -95,7 +95,7 @@ func (w *World) Desk(t *Ticket, opts DeskOptions) (*Desk, error) {
 	client := opts.Client
 	if t.Bundled() {
 		var err error
-		d.server, err = pawltest.StartResponses(&pawltest.ResponsesOptions{Respond: d.captures.responder(t.Run()), Dir: filepath.Join(w.Dir, serverDir)})
+		d.server, err = pawltest.StartResponses(&pawltest.ResponsesOptions{Respond: d.captures.responder(t.Run()), Dir: filepath.Join(w.Dir, serverDir, t.Run())})
 		if err != nil {
 			return nil, err
 		}
