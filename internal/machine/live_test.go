@@ -1,0 +1,231 @@
+package machine
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// live is a driver that answers effects at random, with what could come of them, and
+// now and then crashes, stops, resumes, decides or cancels.
+type live struct {
+	t       *testing.T
+	d       dice
+	m       *Machine
+	now     int64
+	ledger  []journal.Fact
+	durable int
+	effects []Effect // in flight
+	calm    bool     // nothing goes wrong any more: the run must come to an end
+}
+
+// TestALiveRunAlwaysGoesOn drives runs through what can go wrong and then lets nothing go
+// wrong: whatever happened, there was always something in flight or somebody to ask,
+// and the run ends.
+func TestALiveRunAlwaysGoesOn(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	ended := make(map[Status]int)
+	crashes := 0
+	for range 1500 {
+		l := &live{t: t, d: randomBytes(r, 250), m: New(), now: 1000}
+		l.step(&journal.Started{Run: "r", Agent: "a", Session: randomRef(&l.d), UniqueCallIDs: l.d.flip(), MaxTurns: l.d.roll(4), Parallel: l.d.roll(3)})
+		if l.m.session == nil {
+			l.m = New()
+			l.step(&journal.Started{Run: "r", Agent: "a", Conversation: pick(&l.d, "", "", "c"), UniqueCallIDs: l.d.flip(), MaxTurns: l.d.roll(4), Parallel: l.d.roll(3)})
+		}
+		l.step(&journal.Claimed{Epoch: 1})
+		l.ready()
+		for len(l.d) > 0 && l.m.Finished() == nil {
+			if l.happen() {
+				crashes++
+			}
+		}
+		l.calm = true
+		for steps := 0; l.m.Finished() == nil; steps++ {
+			if steps > 300 {
+				t.Fatalf("the run does not end: %s, in flight %v", l.m.Status(), l.effects)
+			}
+			l.happen()
+		}
+		ended[l.m.Status()]++
+	}
+	if ended[Finished] < 100 || ended[Cancelled] < 100 || crashes < 1000 {
+		t.Errorf("%v, %d crashes", ended, crashes)
+	}
+}
+
+// step steps a fact the driver knows to be due.
+func (l *live) step(b journal.Body) {
+	f := journal.Fact{Time: l.now, Body: b}
+	if err := l.m.Check(f); err != nil {
+		l.t.Fatalf("%s %+v: %v", b.Kind(), b, err)
+	}
+	l.m.Step(f)
+}
+
+func (l *live) ready() {
+	rd := l.m.Ready(l.now)
+	l.ledger = append(l.ledger, rd.Facts...)
+	if rd.MustSync {
+		l.durable = len(l.ledger)
+		l.m.Advance(uint64(l.durable))
+	}
+	l.effects = append(l.effects, rd.Effects...)
+	look(l.t, l.m)
+	if rd.Status == Running && l.m.InFlight() == 0 {
+		l.t.Fatalf("running, and nothing is in flight: %+v", l.m.state)
+	}
+}
+
+// happen lets one thing happen, and reports a crash.
+func (l *live) happen() (crash bool) {
+	d := &l.d
+	switch n := d.roll(40); {
+	case l.calm:
+	case n == 0:
+		l.restart(l.durable)
+		return true
+	case n == 1: // the driver stops: it ends its effects and appends what Flush hands out
+		for _, e := range l.effects {
+			if e.ID.Kind == journal.EffectTool && d.flip() {
+				l.step(&journal.Settled{ID: e.ID, Outcome: journal.NotExecuted})
+			} else {
+				l.m.Ended(e.ID)
+			}
+		}
+		l.ledger = append(l.ledger, l.m.Flush().Facts...)
+		l.restart(len(l.ledger))
+		return true
+	case n == 2 && d.flip() && l.m.cancelled == nil:
+		l.step(&journal.Cancelled{})
+		l.ready()
+		return false
+	}
+	if l.m.Status() == Failed {
+		l.step(&journal.Resumed{MaxTurns: -1})
+		l.ready()
+		return false
+	}
+	if list := l.m.Interruptions(); len(list) > 0 && (len(l.effects) == 0 || d.flip()) {
+		l.decide(list[d.roll(len(list))])
+		l.ready()
+		return false
+	}
+	if len(l.effects) == 0 {
+		l.t.Fatalf("%s, nothing in flight and nobody to ask", l.m.Status())
+	}
+	i := d.roll(len(l.effects))
+	e := l.effects[i]
+	l.effects = slices.Delete(l.effects, i, i+1)
+	if b := l.outcome(e); l.m.Check(journal.Fact{Time: l.now, Body: b}) == nil {
+		l.step(b)
+	} else if e.ID.Kind == journal.EffectPlan { // call ids collide: nobody can plan this response
+		l.step(&journal.Failed{ID: e.ID})
+		if l.m.cancelled == nil {
+			l.step(&journal.Cancelled{})
+		}
+	} else if _, handed := l.m.handed[e.ID]; handed {
+		l.t.Fatalf("the outcome of %s is refused: %+v", e.ID, b)
+	}
+	l.ready()
+	return false
+}
+
+// restart replays what is left of the ledger and claims the run.
+func (l *live) restart(n int) {
+	l.ledger = l.ledger[:n]
+	l.m, l.effects = New(), nil
+	for _, f := range l.ledger {
+		if err := l.m.Replay(f); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	l.step(&journal.Claimed{Epoch: l.m.Epoch() + 1, Gone: l.d.flip()})
+	l.ready()
+}
+
+func (l *live) decide(in Interruption) {
+	b := &journal.Decided{Call: in.Call, Stage: in.Stage, Digest: in.Digest, Verdict: pick(&l.d, journal.Approve, journal.Reject)}
+	if in.Kind == InDoubt {
+		b.Verdict = pick(&l.d, journal.GiveUp, journal.Settle, journal.Retry)
+		l.now = max(l.now, in.NotBefore)
+	} else if c := l.m.find(in.Call); c.spec.Identity != "" {
+		b.Sticky = l.d.flip()
+	}
+	l.step(b)
+}
+
+// outcome returns what came of an effect.
+func (l *live) outcome(e Effect) journal.Body {
+	d := &l.d
+	if !l.calm && d.roll(8) == 1 && e.ID.Kind != journal.EffectTool && e.ID.Kind != journal.EffectWait {
+		f := &journal.Failed{ID: e.ID, Unknown: d.flip()}
+		if e.ID.Kind == journal.EffectModel && d.flip() {
+			f.RetryAt = l.now + 5000
+		}
+		return f
+	}
+	switch e.ID.Kind {
+	case journal.EffectLoad:
+		return &journal.Loaded{}
+	case journal.EffectPrepare:
+		return l.prepared(e)
+	case journal.EffectModel:
+		return &journal.Responded{ID: e.ID, ResponseID: pick(d, "", "r"), Items: l.response()}
+	case journal.EffectPlan:
+		return l.planned()
+	case journal.EffectJudge:
+		return &journal.Judged{N: e.ID.N, Final: l.calm || d.flip()}
+	case journal.EffectSession:
+		return &journal.Confirmed{N: e.ID.N, Upto: e.Upto}
+	case journal.EffectReconcile:
+		if d.flip() {
+			return &journal.Absent{ID: e.About}
+		}
+		if e.About.Kind == journal.EffectModel {
+			return &journal.Responded{ID: e.About, Items: l.response()}
+		}
+		return &journal.Confirmed{N: e.ID.N, Upto: e.Upto, Found: true}
+	case journal.EffectWait:
+		l.now = max(l.now, e.Until)
+		return &journal.Fired{ID: e.ID}
+	}
+	s := &journal.Settled{ID: e.ID, Outcome: pick(d, journal.Done, journal.ToolFailed, journal.Unknown, journal.NotExecuted)}
+	if s.Outcome != journal.NotExecuted {
+		s.Output = l.m.output(l.m.find(e.ID), "out")
+	}
+	return s
+}
+
+func (l *live) response() []item.Item {
+	if l.calm {
+		return []item.Item{item.MessageItem("", "done")}
+	}
+	var list []item.Item
+	for range 1 + l.d.roll(3) {
+		list = append(list, fuzzItems[l.d.roll(6)])
+	}
+	return list
+}
+
+func (l *live) prepared(e Effect) journal.Body {
+	b := randomPrepared(&l.d, l.m).(*journal.Prepared)
+	b.N, b.Upto, b.Same = e.ID.N, e.Upto, e.ID.N
+	if b.Manifest == nil {
+		b.Same = l.m.turn.same
+	} else if b.Manifest.ToolUse == "?" {
+		b.Manifest.ToolUse = ToolUseAgain
+	}
+	return b
+}
+
+func (l *live) planned() journal.Body {
+	b := randomPlanned(&l.d, l.m).(*journal.Planned)
+	if l.calm && len(b.Calls) == 0 {
+		b.Final = journal.FinalMessage
+	}
+	return b
+}
