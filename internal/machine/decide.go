@@ -16,6 +16,7 @@ import (
 func (m *Machine) gate(c *call) {
 	sticky := m.stickyFor(c)
 	gate := c.plan.Gate
+	c.ruling = nil
 	switch {
 	case gate == journal.Deny:
 		m.move(c, callDecided)

@@ -100,6 +100,13 @@ append decided 1.1#0 reject sticky
 append settled t1.1.0 rejected output c2 enough
 append settled t1.2.0 rejected output c3 enough
 sync`)
+	// What a newer decision no longer covers was decided by nobody.
+	f := prepared(t, "start", "tool pay ask").given("respond\ncall c1 pay {}\ncall c2 pay {}\ncall c3 pay {}")
+	for _, c := range []string{"plan\n2 allow", "decide 1.0#0 reject sticky", "decide 1.1#0 approve sticky"} {
+		f.m.Step(f.fact(c))
+	}
+	f.given("ready").then("call t1.2.0", "true c3 {} by= attempt=1 edited=false")
+	f.refused(notDueText, "decide 1.2#0 reject")
 }
 
 func TestM9_7_EditedArguments(t *testing.T) {
