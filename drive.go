@@ -46,6 +46,7 @@ type drive struct {
 	ended  chan struct{}
 
 	outcomes chan outcome
+	next     chan *body // to a goroutine that has run one
 	queue    []outcome
 	bodies   map[journal.EffectID]*body
 	waits    int
@@ -73,7 +74,7 @@ type outcome struct {
 
 func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
 	d := &drive{r: r, store: r.store(), emit: emit, caller: ctx, bg: context.WithoutCancel(ctx), m: machine.New(),
-		outcomes: make(chan outcome), bodies: make(map[journal.EffectID]*body), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
+		outcomes: make(chan outcome, 16), next: make(chan *body), bodies: make(map[journal.EffectID]*body), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	return d

@@ -41,26 +41,47 @@ func (d *drive) startTool(e machine.Effect) {
 	}
 	b.ctx, b.cancel = context.WithDeadline(d.ctx, time.UnixMilli(e.NotAfter))
 	d.bodies[e.ID] = b
-	o := outcome{id: e.ID}
 	if err != nil {
-		o.body = &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed, Error: errorText(err),
-			Output: item.FunctionOutput(info.CallID, "The tool failed: "+errorText(err))}
-		d.queue = append(d.queue, o)
+		s := &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed, Error: errorText(err)}
+		s.Output = item.FunctionOutput(info.CallID, "The tool failed: "+s.Error)
+		d.queue = append(d.queue, outcome{id: e.ID, body: s})
 		return
 	}
-	go func() {
-		defer func() {
-			if o.body == nil {
-				o.body = b.unknown("the tool ended its goroutine")
-			}
-			d.deliver(o)
-		}()
-		if b.ctx.Err() != nil || time.Now().UnixMilli() >= min(e.NotAfter, d.leaseEnd.Load()) {
-			o.body = &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}
+	select {
+	case d.next <- b:
+	default:
+		go d.work(b)
+	}
+}
+
+// work runs a body, and then those that are handed to it: a goroutine that has run one
+// has the stack that the next one needs.
+func (d *drive) work(b *body) {
+	for {
+		d.deliver(d.runBody(b))
+		select {
+		case b = <-d.next:
+		case <-d.ended:
 			return
 		}
-		o.body = b.settled()
+	}
+}
+
+func (d *drive) runBody(b *body) outcome {
+	ended := false
+	defer func() {
+		if !ended { // the goroutine goes too
+			d.deliver(outcome{id: b.effect.ID, body: b.unknown("the tool ended its goroutine")})
+		}
 	}()
+	o := outcome{id: b.effect.ID}
+	if b.ctx.Err() != nil || time.Now().UnixMilli() >= min(b.effect.NotAfter, d.leaseEnd.Load()) {
+		o.body = &journal.Settled{ID: b.effect.ID, Outcome: journal.NotExecuted}
+	} else {
+		o.body = b.settled()
+	}
+	ended = true
+	return o
 }
 
 // overdue is when the driver goes on without the body.

@@ -160,12 +160,14 @@ func (d *drive) wait() error {
 	case o := <-d.outcomes:
 		d.queue = append(d.queue, o)
 	case <-d.ctx.Done():
-		return d.cause()
 	case <-d.wake:
 		d.drained = time.Time{}
 	case <-d.alarm:
 		d.alarmAt, d.drained = time.Time{}, time.Time{}
 		d.giveUp(false)
+	}
+	if d.ctx.Err() != nil { // also if an outcome came at the same moment: nothing new is to start
+		return d.cause()
 	}
 	return nil
 }
