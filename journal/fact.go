@@ -156,8 +156,8 @@ type Forked struct {
 type Claimed struct {
 	Epoch uint64
 	Owner Owner
-	// Gone says that the previous owner is known to be gone, so that nothing it
-	// had started can still be running.
+	// Gone says that the owner in the claimed fact before is known to be gone, so
+	// that nothing it had started can still be running.
 	Gone bool
 }
 
@@ -320,8 +320,8 @@ type PlannedCall struct {
 	// Unreadable says that the arguments cannot be read: the body never runs
 	// with them.
 	Unreadable bool
-	// Twin says that the call repeats an earlier one of the response, or of an
-	// earlier response whose record answers it; it is dropped.
+	// Twin says that the call repeats an earlier one of the same response; it is
+	// dropped.
 	Twin bool
 	// Output settles the call at once: an unknown tool, unreadable arguments.
 	Output item.Item
@@ -345,8 +345,8 @@ const (
 
 // Decided is a decision, as it was taken.
 type Decided struct {
-	// Call is the call's effect id without an attempt; Stage counts its
-	// interruptions from 0.
+	// Call is the call's effect id without an attempt. Stage is 0 for its
+	// approval, and from 1 on counts the times it was in doubt.
 	Call  EffectID
 	Stage int
 	// Digest is of the arguments the decider saw.
