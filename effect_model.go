@@ -35,6 +35,9 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 		ctx, stop = context.WithTimeout(ctx, timeout)
 		defer stop()
 	}
+	if d.request.turn != e.ID.N {
+		d.request.turn, d.request.attempts = e.ID.N, e.ID.A-1
+	}
 	if d.shown = false; e.ID.A > 1 {
 		d.send(&Reset{Turn: e.ID.N, Attempt: e.ID.A})
 	}
@@ -72,10 +75,11 @@ func (d *drive) failedCall(id journal.EffectID, err error) *journal.Failed {
 	retryable = retryable || errors.As(err, &te)
 	repeatable := !f.Unknown || d.m.Started().Conversation == ""
 	s := d.request.static.Settings
-	if s == nil || s.Retry == nil || !retryable || !repeatable || d.shown || id.A > s.Retry.MaxRetries {
+	n := id.A - d.request.attempts // of this drive: whoever resumes a run tries anew
+	if s == nil || s.Retry == nil || !retryable || !repeatable || d.shown || n > s.Retry.MaxRetries {
 		return f
 	}
-	f.RetryAt = time.Now().Add(s.Retry.Delay(id.A, pause)).UnixMilli()
+	f.RetryAt = time.Now().Add(s.Retry.Delay(n, pause)).UnixMilli()
 	return f
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type request struct {
 	from, upto int
 	static     *model.Static
 	manifest   *journal.Manifest
+	turn       int // the turn of the request
+	attempts   int // of that turn, before this drive
 }
 
 // start starts an effect. Tools and waits go on beside the driver; everything else
@@ -141,6 +144,9 @@ func (d *drive) collect() error {
 		if err := d.wait(); err != nil {
 			return err
 		}
+	}
+	if len(d.bodies) > 1 {
+		runtime.Gosched() // bodies that need no more than a turn of the processor share a commit
 	}
 	for more := len(d.bodies) > 0; more; {
 		select {

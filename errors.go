@@ -12,8 +12,8 @@ import (
 // Errors that tell a caller what to do. They are wrapped by a *RunError when a run
 // is known; test with errors.Is.
 var (
-	// ErrRunExists: the run id is in use with another input or agent.
-	ErrRunExists = errors.New("pawl: the run id is in use with another input or agent")
+	// ErrRunExists: the run id is in use with another input, agent or conversation.
+	ErrRunExists = errors.New("pawl: the run id is in use with another input, agent or conversation")
 	// ErrUnknownRun: the store has no such run.
 	ErrUnknownRun = journal.ErrUnknownRun
 	// ErrUnknownAgent: the run's agent was not given and is not among
@@ -68,8 +68,8 @@ var (
 type RunError struct {
 	// Run is the run's id.
 	Run string
-	// Effect is what failed, for example "model call 2.1", empty if nothing was
-	// attempted.
+	// Effect is what failed, for example "model call of turn 2, attempt 1"; empty if
+	// nothing failed but the driving.
 	Effect string
 	// State is the run as it is recorded; nil if it had not begun.
 	State *RunState

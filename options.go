@@ -22,10 +22,12 @@ const DefaultMaxTurns = 10
 
 // RunOptions are the options of a run; nil means all defaults. On a resume the run's
 // id, input and conversation are what they were: ID and the conversation fields must be
-// empty, and Session, if set, must be the session the run was started with.
+// empty, and Session, if set, must be the session the run was started with. MaxTurns
+// and MaxParallelTools are the run's, too. Everything else belongs to the driving: give it
+// again.
 type RunOptions struct {
 	// ID is the run's id; empty means a generated one. A run that exists with
-	// the same input and agent is attached to.
+	// the same input, agent and conversation is attached to.
 	ID string
 	// Session is the conversation to read and append to.
 	Session session.Session
@@ -39,7 +41,8 @@ type RunOptions struct {
 	// MaxTurns bounds the model turns of the whole run, resumes included: 0
 	// means DefaultMaxTurns (on a resume: unchanged), negative means no bound.
 	MaxTurns int
-	// MaxParallelTools bounds the tools in flight; 0 means no bound.
+	// MaxParallelTools bounds the tools in flight; 0 means no bound. A resume does
+	// not change it.
 	MaxParallelTools int
 	// Context is handed to user code as RunContext.Value. It is never stored:
 	// give it again on a resume.

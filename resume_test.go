@@ -803,3 +803,67 @@ func TestConversationCallPanics(t *testing.T) {
 		t.Errorf("%+v after %d requests, read back %d times", res, len(m.calls()), m.read)
 	}
 }
+
+// Whoever resumes a run that gave up has the retries anew.
+func TestModelRetriesAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := &model.Error{Status: 503, Retryable: true, Delivery: model.DeliveryRefused}
+		m := newScript(failing(busy), failing(busy), failing(busy), says("done"))
+		agent := agentWith(m)
+		agent.Settings = &pawl.ModelSettings{Retry: &model.Retry{MaxRetries: 1}}
+		var r pawl.Runner
+		_, err := r.Run(t.Context(), agent, pawl.UserText("hi"), nil)
+		if !errors.Is(err, busy) || len(m.calls()) != 2 {
+			t.Fatalf("%v after %d calls", err, len(m.calls()))
+		}
+		start := time.Now()
+		res := must(t)(r.Resume(t.Context(), agent, viaJSON(t, stateOf(t, err)), nil))
+		if took := time.Since(start); res.FinalOutput != "done" || took != 250*time.Millisecond || res.Usage.Requests != 4 {
+			t.Errorf("%+v after %v", res, took)
+		}
+	})
+}
+
+// A driver that stops while it waits to try again leaves the time to whoever goes on.
+func TestModelRetryInterrupted(t *testing.T) {
+	for _, how := range []string{"stopped", "cancelled"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wait := &model.Error{Status: 429, Retryable: true, RetryAfter: time.Minute, Delivery: model.DeliveryRefused}
+				m := newScript(failing(wait), says("done"))
+				agent := agentWith(m)
+				agent.Settings = &pawl.ModelSettings{Retry: &model.Retry{MaxRetries: 1}}
+				var r pawl.Runner
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				start := time.Now()
+				time.AfterFunc(20*time.Second, func() {
+					if how == "stopped" {
+						cancel()
+					} else if err := r.Cancel(ctx, "r", "ann", ""); err != nil {
+						t.Error(err)
+					}
+				})
+				res, err := r.Run(ctx, agent, pawl.UserText("hi"), &pawl.RunOptions{ID: "r"})
+				if took := time.Since(start); took != 20*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				if how == "cancelled" {
+					if !errors.Is(err, pawl.ErrCancelled) || res.Status != pawl.StatusCancelled || len(m.calls()) != 1 {
+						t.Errorf("%+v, %v after %d calls", res, err, len(m.calls()))
+					}
+					time.Sleep(2 * time.Minute)
+					return
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				res = must(t)(r.Resume(t.Context(), agent, pawl.RunID("r"), nil))
+				if took := time.Since(start); took != time.Minute || res.FinalOutput != "done" {
+					t.Errorf("%+v after %v", res, took)
+				}
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
+}

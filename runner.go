@@ -57,7 +57,8 @@ func (r *Runner) store() journal.Driver {
 // Run starts a run and drives it until it has a final output, waits for decisions, or
 // fails. Errors are *RunError, which carries the state to resume from, or
 // *ConfigError for a mistake found before anything happened. Cancelling ctx stops the
-// driving, not the run: it stays resumable.
+// driving, not the run: it stays resumable. A cancelled run has both a result and an
+// error, ErrCancelled.
 func (r *Runner) Run(ctx context.Context, agent *Agent, input Input, opts *RunOptions) (*Result, error) {
 	return r.drive(ctx, nil, func(d *drive) error { return d.begin(ctx, agent, input, opts.orDefault()) })
 }
