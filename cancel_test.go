@@ -360,6 +360,30 @@ func TestCancelDuringModelCall(t *testing.T) {
 	})
 }
 
+// A cancellation by another process reaches a model call when the lease is renewed.
+func TestCancelByAnotherDuringModelCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		entered := make(chan struct{})
+		m := newScript(hanging(entered))
+		agent := agentWith(m)
+		store := stores["memory"](t)
+		start := time.Now()
+		go func() {
+			<-entered
+			other := pawl.Runner{Store: store}
+			if err := other.Cancel(t.Context(), "r", "ann", "enough"); err != nil {
+				t.Error(err)
+			}
+		}()
+		r := pawl.Runner{Store: store, Lease: 9 * time.Second}
+		res, err := r.Run(t.Context(), agent, pawl.UserText("hi"), &pawl.RunOptions{ID: "r"})
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		cancelled(t, &r, agent, m, nil, res, err)
+	})
+}
+
 // Cancel, also by another Runner, reaches a tool in flight: its context ends, it is
 // awaited, and its outcome is kept.
 func TestCancelDuringTool(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/owner"
@@ -60,7 +61,8 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 	return nil
 }
 
-// keep renews the lease at a third of its life until the claim is released.
+// keep renews the lease at a third of its life until the claim is released, and looks
+// for a cancellation then.
 func (d *drive) keep(from time.Time) {
 	ttl := d.lease()
 	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
@@ -79,8 +81,21 @@ func (d *drive) keep(from time.Time) {
 				d.stop(err)
 				return
 			}
+			d.lookForCancel()
 		}
 	}()
+}
+
+// lookForCancel ends a model call in flight if somebody cancelled the run from another
+// process. Everything else that comes in can wait for the answer.
+func (d *drive) lookForCancel() {
+	if d.calling.Load() == nil {
+		return
+	}
+	entries, err := d.store.Inbox(d.bg, d.claimedRun)
+	if err == nil && slices.ContainsFunc(entries, func(e journal.Entry) bool { return e.Key == cancelKey }) {
+		d.wakeUp()
+	}
 }
 
 // renew extends the lease. An error ends the driving: the claim is lost, or the lease
