@@ -116,6 +116,7 @@ func httpClient(own *http.Client) option.HTTPClient {
 	transport := standard.Clone()
 	transport.MaxIdleConnsPerHost = 256 // not 2: runs are many and go to one host
 	transport.MaxIdleConns = 0
+	transport.WriteBufferSize = 32 << 10 // a request has a history in it; net/http copies what does not fit through another 32 kB
 	return oneRequest{transport}
 }
 
