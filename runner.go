@@ -366,8 +366,8 @@ const cancelKey = "cancel"
 // Cancel ends a run: what is in flight is cancelled, open calls are settled as not
 // executed or unknown, what is owed to the session is appended. It is durable when
 // Cancel returns, and is carried out by whoever drives the run; if nobody does, resume it.
-// A driver in another process sees it at once between effects and while tools run, and
-// within a third of its lease while a model answers.
+// A driver in another process sees it within half a second between effects and while
+// tools run, and within a third of its lease while a model answers.
 // Cancelling a run that has ended changes nothing.
 func (r *Runner) Cancel(ctx context.Context, run, by, why string) error {
 	s, err := r.State(ctx, run)
