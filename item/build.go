@@ -1,6 +1,10 @@
 package item
 
-import "github.com/pawl-agents/pawl/internal/jsonscan"
+import (
+	"unsafe"
+
+	"github.com/pawl-agents/pawl/internal/jsonscan"
+)
 
 // UserText returns a message of the user: {"role":"user","content":s}.
 func UserText(s string) Item { return easyMessage("user", s) }
@@ -50,29 +54,41 @@ func CustomOutput(callID, s string) Item {
 // Output returns the output of this call. It names the call's Caller, as the API asks for calls that a program made; a Caller
 // that is no JSON object is left out.
 func (c FunctionCall) Output(s string) Item {
-	return toolOutput(TypeFunctionCallOutput, c.CallID, c.Caller, func(o *object) { o.text("output", s) }, len(s))
+	o := newOutput(TypeFunctionCallOutput, c.CallID, len(s)+len(c.Caller))
+	o.text("output", s)
+	return o.closeOutput(c.Caller)
 }
 
 // OutputParts is [FunctionCall.Output] for a list of parts.
 func (c FunctionCall) OutputParts(parts ...Part) Item {
-	return toolOutput(TypeFunctionCallOutput, c.CallID, c.Caller, func(o *object) { o.parts("output", parts) }, rawLen(parts))
+	o := newOutput(TypeFunctionCallOutput, c.CallID, rawLen(parts)+len(c.Caller))
+	o.parts("output", parts)
+	return o.closeOutput(c.Caller)
 }
 
 // Output returns the output of this call, as [FunctionCall.Output] does.
 func (c CustomToolCall) Output(s string) Item {
-	return toolOutput(TypeCustomToolCallOutput, c.CallID, c.Caller, func(o *object) { o.text("output", s) }, len(s))
+	o := newOutput(TypeCustomToolCallOutput, c.CallID, len(s)+len(c.Caller))
+	o.text("output", s)
+	return o.closeOutput(c.Caller)
 }
 
 // OutputParts is [CustomToolCall.Output] for a list of parts.
 func (c CustomToolCall) OutputParts(parts ...Part) Item {
-	return toolOutput(TypeCustomToolCallOutput, c.CallID, c.Caller, func(o *object) { o.parts("output", parts) }, rawLen(parts))
+	o := newOutput(TypeCustomToolCallOutput, c.CallID, rawLen(parts)+len(c.Caller))
+	o.parts("output", parts)
+	return o.closeOutput(c.Caller)
 }
 
-func toolOutput(t Type, callID, caller string, output func(*object), size int) Item {
-	o := newObject(size + len(callID) + len(caller))
+func newOutput(t Type, callID string, size int) object {
+	const names = len(`{"type":"custom_tool_call_output","call_id":"","output":""}`)
+	o := object{append(make([]byte, 0, names+len(callID)+size), '{')} // exact if nothing needs an escape: outputs are kept by the thousand
 	o.text("type", string(t))
 	o.text("call_id", callID)
-	output(o)
+	return o
+}
+
+func (o *object) closeOutput(caller string) Item {
 	if caller != "" && check(caller) == nil {
 		o.raw("caller", caller)
 	}
@@ -141,8 +157,8 @@ func ReasoningItem(id, summary string) Item {
 type object struct{ buf []byte }
 
 // newObject has room for members of about size bytes besides the usual names and ids.
-func newObject(size int) *object {
-	return &object{append(make([]byte, 0, size+160), '{')}
+func newObject(size int) object {
+	return object{append(make([]byte, 0, size+160), '{')}
 }
 
 func (o *object) key(name string) {
@@ -185,8 +201,10 @@ func (o *object) parts(name string, list []Part) {
 	o.buf = append(o.buf, ']')
 }
 
+// close ends the object. Its text is the buffer itself, which is not written to any more.
 func (o *object) close() string {
-	return string(append(o.buf, '}'))
+	buf := append(o.buf, '}')
+	return unsafe.String(unsafe.SliceData(buf), len(buf))
 }
 
 func rawLen(list []Part) int {

@@ -60,9 +60,10 @@ type EffectID struct {
 }
 
 // String returns the id as it stands in the ledger, for example "t3.1.1".
-func (id EffectID) String() string { return string(id.appendTo(nil)) }
+func (id EffectID) String() string { return string(id.Append(nil)) }
 
-func (id EffectID) appendTo(dst []byte) []byte {
+// Append appends what String returns.
+func (id EffectID) Append(dst []byte) []byte {
 	dst = append(dst, byte(id.Kind))
 	dst = strconv.AppendInt(dst, int64(id.N), 10)
 	dst = append(dst, '.')

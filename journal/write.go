@@ -284,7 +284,7 @@ func appendEffect(dst []byte, name string, id EffectID) []byte {
 		return dst
 	}
 	dst = append(appendName(dst, name), '"')
-	return append(id.appendTo(dst), '"')
+	return append(id.Append(dst), '"')
 }
 
 func appendItem(dst []byte, name string, it item.Item) []byte {

@@ -250,6 +250,9 @@ func (m *Machine) landed(id journal.EffectID) {
 // engine, different for every call of every run.
 func Key(run, frame string, id journal.EffectID) string {
 	call := journal.EffectID{Kind: id.Kind, N: id.N, P: id.P}
-	d := sha256.Sum256([]byte("pawl-key/1\x00" + run + "\x00" + frame + "\x00" + call.String()))
-	return "pawl_" + hex.EncodeToString(d[:16])
+	text := append(make([]byte, 0, 128), "pawl-key/1\x00"...)
+	text = append(append(text, run...), 0)
+	text = append(append(text, frame...), 0)
+	d := sha256.Sum256(call.Append(text))
+	return string(hex.AppendEncode([]byte("pawl_"), d[:16]))
 }
