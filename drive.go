@@ -32,6 +32,7 @@ type drive struct {
 	epoch      uint64
 	records    ledger
 	pending    []journal.Fact // handed out by the machine, not recorded
+	salts      [][16]byte     // of the facts encoded last
 	consume    []string
 
 	caller context.Context
@@ -298,13 +299,11 @@ func (d *drive) batchID(n int) string { return fmt.Sprintf("%s/%d", d.m.Run(), n
 
 // encode draws the salts once: a repeated append writes the same bytes.
 func (d *drive) encode(facts []journal.Fact) []journal.Record {
-	salts := make([]byte, 16*len(facts))
-	rand.Read(salts)
-	recs := make([]journal.Record, len(facts))
-	for i, f := range facts {
-		recs[i] = journal.Encode(f, [16]byte(salts[16*i:]))
+	d.salts = slices.Grow(d.salts[:0], len(facts))[:len(facts)]
+	for i := range d.salts {
+		rand.Read(d.salts[i][:])
 	}
-	return recs
+	return journal.EncodeAll(facts, d.salts)
 }
 
 // appendTries and appendPause say how long the driver insists before it stops.

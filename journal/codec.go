@@ -23,18 +23,37 @@ const onStack = 2048
 // valid UTF-8: each byte that is not becomes U+FFFD. Items are embedded as their
 // bytes, unchanged; a list must not hold the zero Item.
 func Encode(f Fact, salt [16]byte) Record {
-	r := Record{Version: version, Frame: f.Frame, Time: f.Time, Salt: salt}
-	if f.Body != nil {
-		r.Kind = f.Body.Kind()
+	return EncodeAll([]Fact{f}, [][16]byte{salt})[0]
+}
+
+// EncodeAll is Encode for facts that are appended together, each with its salt. Their
+// payloads share memory.
+func EncodeAll(facts []Fact, salts [][16]byte) []Record {
+	recs := make([]Record, len(facts))
+	var leafSpace [onStack]byte
+	var textSpace [2 * onStack]byte
+	leaf, text := leafSpace[:0], textSpace[:0]
+	var few [8]int
+	ends := few[:0] // of the payloads in text
+	for i, f := range facts {
+		r := &recs[i]
+		*r = Record{Version: version, Frame: f.Frame, Time: f.Time, Salt: salts[i]}
+		if f.Body != nil {
+			r.Kind = f.Body.Kind()
+		}
+		leaf = appendLeafHead(leaf[:0], r, 0)
+		start := len(leaf)
+		leaf = AppendPayload(leaf, f.Body)
+		binary.BigEndian.PutUint64(leaf[start-8:], uint64(len(leaf)-start))
+		r.Hash = sha256.Sum256(leaf)
+		text = append(text, leaf[start:]...)
+		ends = append(ends, len(text))
 	}
-	var space [onStack]byte
-	leaf := appendLeafHead(space[:0], &r, 0)
-	start := len(leaf)
-	leaf = AppendPayload(leaf, f.Body)
-	binary.BigEndian.PutUint64(leaf[start-8:], uint64(len(leaf)-start))
-	r.Payload = string(leaf[start:])
-	r.Hash = sha256.Sum256(leaf)
-	return r
+	payloads, start := string(text), 0
+	for i, end := range ends {
+		recs[i].Payload, start = payloads[start:end], end
+	}
+	return recs
 }
 
 // Decode reads what Encode wrote and accepts nothing else: the fact it returns

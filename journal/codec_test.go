@@ -221,3 +221,23 @@ func TestParseEffectID(t *testing.T) {
 		}
 	}
 }
+
+// Facts that are encoded together are what each is by itself.
+func TestEncodeAll(t *testing.T) {
+	facts := turn()
+	for range 3 { // more than fit on the stack
+		facts = append(facts, facts...)
+	}
+	salts := make([][16]byte, len(facts))
+	var want []journal.Record
+	for i, f := range facts {
+		salts[i] = [16]byte{byte(i), 1}
+		want = append(want, journal.Encode(f, salts[i]))
+	}
+	if diff := cmp.Diff(want, journal.EncodeAll(facts, salts)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := journal.EncodeAll(nil, nil); len(got) != 0 {
+		t.Errorf("of no facts: %v", got)
+	}
+}
