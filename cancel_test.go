@@ -168,7 +168,15 @@ func TestCancelDuringTool(t *testing.T) {
 							t.Error(err)
 						}
 					}()
+					start := time.Now()
 					res, err := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", Session: sess, MaxParallelTools: 1})
+					took, most := time.Since(start), 10*time.Second
+					if other {
+						most += 500 * time.Millisecond // it looks into the inbox that often
+					}
+					if name != "ignores" && took > most {
+						t.Errorf("cancelled after 10 s, it took %v", took)
+					}
 					cancelled(t, r, agent, m, sess, res, err)
 					out := outputs(res.NewItems())
 					if len(out) != 3 || !strings.HasPrefix(out[0], tt.out) {
