@@ -44,63 +44,62 @@ func (d *drive) plan() (journal.Body, error) {
 type plannedCall struct {
 	plan journal.PlannedCall
 	item Item
-	head item.Head
-	args string
+	kind item.Type
+	fc   item.FunctionCall // of a custom call: its id, name and input
 	tool *Tool
 	err  error // why the arguments cannot be used
 }
 
 // readCalls finds the calls of a response and tells twins, replays and unknown tools.
 func (d *drive) readCalls(b *journal.Planned, items []Item, man *journal.Manifest) ([]plannedCall, error) {
-	var calls []plannedCall
+	calls := make([]plannedCall, 0, len(items))
 	for p, it := range items {
-		if !it.NeedsOutput() {
+		c := plannedCall{plan: journal.PlannedCall{P: p}, item: it, kind: it.Type()}
+		if c.kind != item.TypeFunctionCall && !it.NeedsOutput() {
 			continue
 		}
-		c, err := d.readCall(p, it)
-		if err != nil {
+		if err := d.readCall(&c); err != nil {
 			return nil, err
 		}
-		if err := d.recognise(calls, c); err != nil {
+		if err := d.recognise(calls, &c); err != nil {
 			return nil, err
 		}
 		c.plan.Tool = place(b, man, c.tool)
 		if c.tool == nil && !c.plan.Twin && c.plan.Output.IsZero() {
 			if d.opts.ToolNotFound == FailRun {
-				return nil, &ToolNotFoundError{Tool: c.head.Name, CallID: c.head.CallID, Tools: d.toolNames()}
+				return nil, &ToolNotFoundError{Tool: c.fc.Name, CallID: c.fc.CallID, Tools: d.toolNames()}
 			}
-			text := fmt.Sprintf("Tool %q not found. Available tools: %s.", c.head.Name, strings.Join(d.toolNames(), ", "))
-			if c.plan.Output, err = answer(it, d.errorText(ToolErrorNotFound, c.head, text)); err != nil {
+			text := fmt.Sprintf("Tool %q not found. Available tools: %s.", c.fc.Name, strings.Join(d.toolNames(), ", "))
+			var err error
+			if c.plan.Output, err = answer(it, d.errorText(ToolErrorNotFound, &c, text)); err != nil {
 				return nil, err
 			}
 		}
-		calls = append(calls, *c)
+		calls = append(calls, c)
 	}
 	return calls, nil
 }
 
 // readCall reads one call. A tool that is not a function is none of the agent's.
-func (d *drive) readCall(p int, it Item) (*plannedCall, error) {
-	c := &plannedCall{plan: journal.PlannedCall{P: p}, item: it, head: it.Head()}
-	switch c.head.Type {
+func (d *drive) readCall(c *plannedCall) (err error) {
+	switch c.kind {
 	case item.TypeFunctionCall:
-		fc, err := it.FunctionCall()
-		if err != nil {
-			return nil, err
+		if c.fc, err = c.item.FunctionCall(); err != nil {
+			return err
 		}
-		c.args = argumentsOf(fc.Arguments)
-		c.tool = d.tool(fc.Name)
+		c.fc.Arguments = argumentsOf(c.fc.Arguments)
+		c.tool = d.tool(c.fc.Name)
 	case item.TypeCustomToolCall:
-		cc, err := it.CustomToolCall()
+		cc, err := c.item.CustomToolCall()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		c.args = cc.Input
+		c.fc = item.FunctionCall{CallID: cc.CallID, Name: cc.Name, Arguments: cc.Input}
 	default:
-		return nil, &ToolNotFoundError{Tool: strings.TrimSuffix(string(c.head.Type), "_call"), CallID: c.head.CallID, Tools: d.toolNames()}
+		return &ToolNotFoundError{Tool: strings.TrimSuffix(string(c.kind), "_call"), CallID: c.item.Head().CallID, Tools: d.toolNames()}
 	}
-	c.plan.Digest, _, c.err = item.DigestArguments(c.args)
-	return c, nil
+	c.plan.Digest, _, c.err = item.DigestArguments(c.fc.Arguments)
+	return nil
 }
 
 // place returns a tool's place among those of the manifest and of the plan, where it is
@@ -125,18 +124,18 @@ func place(b *journal.Planned, man *journal.Manifest, t *Tool) int {
 // has a record of. The same id with other arguments or another tool is refused.
 func (d *drive) recognise(before []plannedCall, c *plannedCall) error {
 	for i := range before {
-		if before[i].head.CallID != c.head.CallID {
+		if before[i].fc.CallID != c.fc.CallID {
 			continue
 		}
-		if before[i].plan.Digest != c.plan.Digest || before[i].head.Name != c.head.Name || before[i].head.Type != c.head.Type {
-			return &CallIDError{CallID: c.head.CallID}
+		if before[i].plan.Digest != c.plan.Digest || before[i].fc.Name != c.fc.Name || before[i].kind != c.kind {
+			return &CallIDError{CallID: c.fc.CallID}
 		}
 		c.plan.Twin = true
 		return nil
 	}
-	out, ok, err := d.m.Recorded(c.head.CallID, c.head.Name, c.plan.Digest)
+	out, ok, err := d.m.Recorded(c.fc.CallID, c.fc.Name, c.plan.Digest)
 	if err != nil {
-		return &CallIDError{CallID: c.head.CallID}
+		return &CallIDError{CallID: c.fc.CallID}
 	}
 	if ok {
 		c.plan.Output = out
@@ -153,11 +152,11 @@ func (d *drive) toolNames() []string {
 }
 
 // errorText is the text for a call that is not run.
-func (d *drive) errorText(kind ToolErrorKind, call item.Head, text string) string {
+func (d *drive) errorText(kind ToolErrorKind, c *plannedCall, text string) string {
 	if d.opts.ToolErrors == nil {
 		return text
 	}
-	if t := d.opts.ToolErrors(ToolError{Kind: kind, Tool: call.Name, CallID: call.CallID, Default: text}); t != "" {
+	if t := d.opts.ToolErrors(ToolError{Kind: kind, Tool: c.fc.Name, CallID: c.fc.CallID, Default: text}); t != "" {
 		return strings.ToValidUTF8(t, "\uFFFD")
 	}
 	return text
@@ -170,12 +169,12 @@ func (d *drive) planCall(c *plannedCall) error {
 		return nil
 	}
 	if c.err == nil {
-		c.err = c.tool.schema.Validate(c.args)
+		c.err = c.tool.schema.Validate(c.fc.Arguments)
 	}
 	if c.err != nil {
 		var err error
 		c.plan.Unreadable = true
-		if c.plan.Output, err = answer(c.item, d.errorText(ToolErrorArguments, c.head, badArguments(c.err))); err != nil {
+		if c.plan.Output, err = answer(c.item, d.errorText(ToolErrorArguments, c, badArguments(c.err))); err != nil {
 			return err
 		}
 	}
@@ -190,7 +189,7 @@ func (d *drive) planCall(c *plannedCall) error {
 		}
 	}
 	if c.plan.Gate != Allow && d.opts.ToolErrors != nil {
-		c.plan.Reject = d.errorText(ToolErrorRejected, c.head, machine.RejectedText)
+		c.plan.Reject = d.errorText(ToolErrorRejected, c, machine.RejectedText)
 	}
 	return nil
 }
@@ -204,7 +203,7 @@ func badArguments(err error) string {
 func (d *drive) askRule(c *plannedCall) Gate {
 	ctx, cancel := context.WithTimeout(d.ctx, ruleTimeout)
 	defer cancel()
-	call := &Call{RunContext: d.runContext(), Tool: c.tool.name, ID: c.head.CallID, Arguments: c.args}
+	call := &Call{RunContext: d.runContext(), Tool: c.tool.name, ID: c.fc.CallID, Arguments: c.fc.Arguments}
 	answer := make(chan Gate, 1)
 	go func() {
 		gate := Ask

@@ -173,6 +173,7 @@ func (m *Machine) Response() (n int, items []item.Item, man *journal.Manifest) {
 	if r == nil {
 		return 0, nil, nil
 	}
+	items = make([]item.Item, 0, r.end-r.first)
 	for _, s := range m.history[r.first:r.end] {
 		items = append(items, s.item)
 	}
