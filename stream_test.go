@@ -260,6 +260,33 @@ func TestStreamTwice(t *testing.T) {
 	}
 }
 
+// So may the stream of a resume, decisions staged or not.
+func TestResumeStreamTwice(t *testing.T) {
+	var e effects
+	m := newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done"))
+	agent := agentWith(m, charging("charge", &e, asking))
+	var r pawl.Runner
+	s := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), nil)).State()
+	if err := s.Approve(s.Interruptions()[0], "ann"); err != nil {
+		t.Fatal(err)
+	}
+	events := r.ResumeStream(t.Context(), agent, s, nil)
+	for ev := range events {
+		if _, ok := ev.(*pawl.ToolStarted); ok {
+			break
+		}
+	}
+	for range 2 {
+		if got, err := trail(events); err != nil || got[len(got)-1] != "done done" {
+			t.Errorf("again: %v %q", err, got)
+		}
+	}
+	e.want(t, "charge 5")
+	if n := len(m.calls()); n != 2 {
+		t.Errorf("%d model calls, want 2", n)
+	}
+}
+
 // A panic in the loop's body is the reader's own, wherever it strikes. The run is left as
 // by a break.
 func TestStreamPanicInLoop(t *testing.T) {

@@ -88,9 +88,9 @@ type Func[In, Out any] struct {
 	Description string
 	// Effect is the effect class; the zero value is AtMostOnce.
 	Effect Effect
-	// Approve is the approval rule; nil allows every call. An error, a panic or a
-	// timeout of the rule means that somebody has to decide. It may run again
-	// after a crash, until its answer is recorded.
+	// Approve is the approval rule; nil allows every call. An error or a panic of
+	// the rule, or an answer that takes longer than 30 seconds, means that somebody
+	// has to decide. It may run again after a crash, until its answer is recorded.
 	Approve func(ctx context.Context, c *Call, in In) (Gate, error)
 	// Run is the body. An error is shown to the model. An error that wraps a
 	// context error or ErrOutcomeUnknown, or whose Timeout() is true, means that the
