@@ -141,13 +141,14 @@ func (d *drive) hello() {
 
 func (d *drive) loop() (*Result, error) {
 	for {
-		if _, err := d.drain(d.drained.IsZero()); err != nil {
+		now := time.Now()
+		if _, err := d.drain(now, d.drained.IsZero()); err != nil {
 			return nil, d.halt(err)
 		}
 		if err := d.unchanged(); err != nil {
 			return nil, d.halt(err)
 		}
-		rd := d.m.Ready(time.Now().UnixMilli())
+		rd := d.m.Ready(now.UnixMilli())
 		d.pending = append(d.pending, rd.Facts...)
 		d.handed = rd.Effects
 		if rd.MustSync {
@@ -205,7 +206,7 @@ func (d *drive) more(status machine.Status) (bool, error) {
 	if status != machine.Waiting && status != machine.Failed {
 		return false, nil
 	}
-	return d.drain(true)
+	return d.drain(time.Now(), true)
 }
 
 func (d *drive) end(status machine.Status) (*Result, error) {
@@ -355,13 +356,12 @@ const inboxPause = 200 * time.Millisecond
 // drain steps what stands in the run's inbox, at most every inboxPause unless it
 // must, and reports whether there was anything. What the run refuses by now is
 // consumed too: whoever posted it was told, or the run has moved on.
-func (d *drive) drain(must bool) (bool, error) {
+func (d *drive) drain(now time.Time, must bool) (bool, error) {
 	select {
 	case <-d.wake:
 		must = true
 	default:
 	}
-	now := time.Now()
 	if !must && now.Sub(d.drained) < inboxPause {
 		return false, nil
 	}

@@ -220,7 +220,7 @@ func (d *drive) giveUp(all bool) {
 
 // settle steps the outcomes that arrived.
 func (d *drive) settle() error {
-	queue := d.queue
+	queue, now := d.queue, time.Now().UnixMilli()
 	d.queue = d.queue[:0]
 	for _, o := range queue {
 		if o.id.Kind == journal.EffectWait {
@@ -238,7 +238,7 @@ func (d *drive) settle() error {
 		if f, ok := o.body.(*journal.Failed); ok && f.RetryAt == 0 && d.err == nil {
 			d.err = o.err
 		}
-		fact := journal.Fact{Time: time.Now().UnixMilli(), Body: o.body}
+		fact := journal.Fact{Time: now, Body: o.body}
 		switch err := d.m.Check(fact); {
 		case errors.Is(err, machine.ErrNotDue) && (o.id.Kind == journal.EffectTool || o.id.Kind == journal.EffectWait):
 			// It answers nothing that is open any more [M2.5].
