@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/model"
+	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/session"
 )
 
@@ -106,6 +109,43 @@ func TestCancelDuringModelCall(t *testing.T) {
 		cancelled(t, &r, agent, m, sess, res, err)
 		if diff := cmp.Diff([]string{"c1: receipt 1"}, outputs(res.NewItems())); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// notifying is a store that says what was appended.
+type notifying struct {
+	journal.Driver
+	appended func([]journal.Record)
+}
+
+func (n notifying) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
+	err := n.Driver.Append(ctx, run, epoch, after, recs, with...)
+	n.appended(recs)
+	return err
+}
+
+// A cancellation that comes in just before a model call does not wait for its answer.
+func TestCancelBeforeModelCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r pawl.Runner
+		r.Store = notifying{stores["memory"](t), func(recs []journal.Record) {
+			if slices.ContainsFunc(recs, func(rec journal.Record) bool { return rec.Kind == journal.KindPrepared }) {
+				if err := r.Cancel(t.Context(), "r", "ann", "enough"); err != nil {
+					t.Error(err)
+				}
+			}
+		}}
+		slow := func(ctx context.Context, _ *model.Request, _ func(*model.Event) bool) (*model.Response, error) {
+			time.Sleep(time.Minute) // deaf
+			return nil, ctx.Err()
+		}
+		m := newScript(slow)
+		m.info.ServerState = true
+		start := time.Now()
+		res, err := r.Run(t.Context(), agentWith(m), pawl.UserText("hi"), &pawl.RunOptions{ID: "r", ConversationID: "conv"})
+		if took := time.Since(start); !errors.Is(err, pawl.ErrCancelled) || took > 0 || len(m.calls()) > 0 {
+			t.Errorf("%+v, %v after %v and %d model calls", res, err, took, len(m.calls()))
 		}
 	})
 }
