@@ -14,8 +14,8 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
-	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/session"
 )
 
