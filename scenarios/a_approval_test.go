@@ -39,7 +39,8 @@ func s01() scenario {
 		script: `A tool that charges a card needs approval. It is approved and runs, and then the write of the call and its
 output to the session fails. The caller gets that very error, and the model is not asked while the write is owed. Resuming
 writes what is missing, once, and goes on: one charge, one call and one output in the session, in what the model reads and
-in what can be replayed.
+in what can be replayed. It makes no difference whether the caller resumes from the state of the error or from the one he had
+approved the call on, as long as there is something that knows better: the runner, or the store.
 With a plain session the append of the batch fails. With the session in the run's own database batch and outcome are one
 append of the journal, and that fails, for good: whoever still has the state of the error goes on, for the outcome is in it.
 Who has only the store finds a call that may have happened. It is not repeated, a person says what became of it.`,
@@ -49,6 +50,12 @@ Who has only the store finds a call that may have happened. It is not repeated, 
 		},
 		variants: []variant{
 			{name: "session append fails", play: s01Session, mixed: true},
+			{name: "session append fails, resumed from the old state", play: s01OldState, mixed: true, impossible: func(c cell) string {
+				if c.carrier == byJSON || c.carrier == process {
+					return "a document saved before the call ran cannot know that it ran"
+				}
+				return ""
+			}},
 			{name: "journal append fails", play: s01Journal, mixed: true, impossible: storeOnly},
 			{name: "journal append fails and the process is lost", play: s01JournalLost, mixed: true, impossible: storeOnly},
 		},
@@ -64,6 +71,19 @@ func s01Session(w *world) {
 	w.holds("user pay")
 
 	w.resume()
+	w.ends("done")
+	w.effects("charge c1")
+	w.requests(2)
+	w.holds(paid)
+}
+
+func s01OldState(w *world) {
+	askToPay(w, plain)
+	old := w.last
+	w.do(request{FromState: true, Decide: []decision{approve("c1")}, SessionFaults: map[int]pawltest.SessionFault{1: {}}})
+	w.fails("session fault")
+	w.last = old
+	w.do(request{FromState: true, Decide: []decision{approve("c1")}})
 	w.ends("done")
 	w.effects("charge c1")
 	w.requests(2)

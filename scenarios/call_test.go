@@ -198,7 +198,7 @@ func (p *place) prepare(ctx context.Context, runner *pawl.Runner, r request, fro
 		from, byID = fork, false
 	}
 	for _, verdict := range r.Decide {
-		d, err := verdict.on(from.Interruptions())
+		d, err := verdict.on(from.Result().Interruptions)
 		if err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 // callLimit bounds one call of the API. None may come near it [G5].
-const callLimit = 30 * time.Second
+const callLimit = time.Minute
 
 // world is where one cell is played: the model server, the files, and what is known about the calls so far.
 type world struct {
