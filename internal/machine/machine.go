@@ -254,5 +254,6 @@ func Key(run, frame string, id journal.EffectID) string {
 	text = append(append(text, run...), 0)
 	text = append(append(text, frame...), 0)
 	d := sha256.Sum256(call.Append(text))
-	return string(hex.AppendEncode([]byte("pawl_"), d[:16]))
+	key := append(make([]byte, 0, 64), "pawl_"...)
+	return string(hex.AppendEncode(key, d[:16]))
 }
