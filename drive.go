@@ -2,10 +2,8 @@ package pawl
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -267,132 +265,6 @@ func effectName(id journal.EffectID) string {
 		return fmt.Sprintf(names[id.Kind], id.N, id.A)
 	}
 	return fmt.Sprintf(names[id.Kind], id.N)
-}
-
-// commit records everything handed out, with the session batch and the inbox
-// entries it consumed, and then shows it.
-func (d *drive) commit(batch *machine.Range) error {
-	if len(d.pending) == 0 {
-		return nil
-	}
-	recs := d.encode(d.pending)
-	var with []journal.Companion
-	if batch != nil {
-		own := d.session.(ownSession)
-		with = append(with, own.Companion(d.batchID(batch.N), itemsOf(d.m, batch.From, batch.Upto)))
-	}
-	if len(d.consume) > 0 {
-		with = append(with, journal.Consume(d.consume...))
-	}
-	if err := d.append(recs, with); err != nil {
-		d.unsaved, d.pending = recs, nil
-		return err
-	}
-	d.records.add(recs)
-	d.m.Advance(uint64(d.records.size))
-	facts := d.pending
-	d.pending, d.consume, d.staged = facts[:0], nil, nil
-	d.show(facts)
-	return nil
-}
-
-func (d *drive) batchID(n int) string { return fmt.Sprintf("%s/%d", d.m.Run(), n) }
-
-// encode draws the salts once: a repeated append writes the same bytes.
-func (d *drive) encode(facts []journal.Fact) []journal.Record {
-	d.salts = slices.Grow(d.salts[:0], len(facts))[:len(facts)]
-	for i := range d.salts {
-		rand.Read(d.salts[i][:])
-	}
-	return journal.EncodeAll(facts, d.salts)
-}
-
-// appendTries and appendPause say how long the driver insists before it stops.
-const appendTries = 3
-
-const appendPause = 20 * time.Millisecond
-
-// append records facts. An error does not say whether they are stored: the ledger
-// is read to find out, and the append repeated unchanged if they are not. What stays
-// undecided stops the driver; it never goes on in memory.
-func (d *drive) append(recs []journal.Record, with []journal.Companion) error {
-	after := uint64(d.records.size)
-	var first error
-	for try := range appendTries {
-		if try > 0 {
-			time.Sleep(appendPause << try)
-		}
-		err := d.store.Append(d.bg, d.m.Run(), d.epoch, after, recs, with...)
-		if err == nil {
-			return nil
-		}
-		if first == nil {
-			first = err
-		}
-		if errors.Is(err, ErrFenced) {
-			first = err
-			break
-		}
-		have, err := d.store.Read(d.bg, d.m.Run(), after)
-		if err == nil && len(have) > 0 {
-			if sameRecords(have, recs) {
-				return nil
-			}
-			first = ErrFenced
-			break
-		}
-	}
-	return &JournalError{Unrecorded: len(recs), Err: first}
-}
-
-func sameRecords(have, recs []journal.Record) bool {
-	return len(have) >= len(recs) && slices.EqualFunc(have[:len(recs)], recs, func(a, b journal.Record) bool { return a.Hash == b.Hash })
-}
-
-// inboxPause is how long the driver goes on without looking into the inbox: reading
-// it costs as much as a tenth of a durable turn.
-const inboxPause = 200 * time.Millisecond
-
-// drain steps what stands in the run's inbox, at most every inboxPause unless it
-// must, and reports whether there was anything. What the run refuses by now is
-// consumed too: whoever posted it was told, or the run has moved on.
-func (d *drive) drain(now time.Time, must bool) (bool, error) {
-	select {
-	case <-d.wake:
-		must = true
-	default:
-	}
-	if !must && now.Sub(d.drained) < inboxPause {
-		return false, nil
-	}
-	d.drained = now
-	if d.records.size == 0 {
-		return false, nil
-	}
-	entries, err := d.store.Inbox(d.bg, d.m.Run())
-	stepped := false
-	for _, e := range entries {
-		if slices.Contains(d.consume, e.Key) {
-			continue
-		}
-		f, err := journal.Decode(e.Body)
-		if err != nil {
-			return false, err
-		}
-		f.Time = now.UnixMilli()
-		switch err := d.m.Check(f); {
-		case err == nil:
-			d.m.Step(f)
-			stepped = true
-			if _, ok := f.Body.(*journal.Cancelled); ok {
-				d.cancelBodies()
-			}
-		case errors.Is(err, machine.ErrInFlight):
-			continue
-		}
-		d.consume = append(d.consume, e.Key)
-	}
-	return stepped, err
 }
 
 // send shows an event unless the reader left.

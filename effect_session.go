@@ -9,6 +9,42 @@ import (
 	"github.com/pawl-agents/pawl/session"
 )
 
+// load reads the session's history, once: a resume never reads it again. Calls that
+// history leaves open are answered with: the outcome is unknown [M3].
+func (d *drive) load() (journal.Body, error) {
+	items, err := d.session.Items(d.ctx, -1)
+	if err != nil {
+		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
+	}
+	if err := checkItems(items); err != nil {
+		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
+	}
+	b := &journal.Loaded{Items: items}
+	for _, it := range openCalls(items) {
+		out, err := answer(it, healedText)
+		if err != nil {
+			return nil, err
+		}
+		b.Healed = append(b.Healed, out)
+	}
+	return b, nil
+}
+
+const healedText = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."
+
+// answer makes the output of a call item.
+func answer(call Item, text string) (Item, error) {
+	switch call.Type() {
+	case item.TypeCustomToolCall:
+		cc, err := call.CustomToolCall()
+		return cc.Output(text), err
+	case item.TypeFunctionCall:
+		fc, err := call.FunctionCall()
+		return fc.Output(text), err
+	}
+	return Item{}, fmt.Errorf("pawl: a call of type %s has no output, and cannot be given one", call.Type())
+}
+
 // appendSession appends a batch to a session outside the run store. That it failed
 // does not prove that it is absent: the session is read back before a retry.
 func (d *drive) appendSession(e machine.Effect) (journal.Body, error) {

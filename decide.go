@@ -1,0 +1,113 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// Decide submits decisions to a run, whoever drives it or nobody. They are durable
+// when it returns, and take effect when the run is driven. The same decision again
+// changes nothing; another one is ErrDecided. ErrNotOpen, ErrDecision and ErrCallInFlight say
+// why a decision is refused; none is submitted then. Edited arguments are compared with
+// the tool's schema if the run's agent is among Runner.Agents; otherwise the model reads
+// what is wrong with them.
+func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) error {
+	s, err := r.State(ctx, run)
+	if err != nil {
+		return err
+	}
+	if agent, err := r.agentFor(nil, s.AgentKey()); err == nil {
+		if err := s.checkEdits(agent, decisions); err != nil {
+			return err
+		}
+	}
+	return s.submit(ctx, r.store(), decisions)
+}
+
+// submit checks decisions against the state and posts them.
+func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions []Decision) error {
+	m := s.fold()
+	var entries []journal.Entry
+	for i, d := range decisions {
+		f, err := d.fact(m, time.Now())
+		if err != nil {
+			return s.refused(fmt.Errorf("%w: %w", ErrDecision, err))
+		}
+		switch err := m.Check(f); {
+		case errors.Is(err, machine.ErrSame):
+		case err != nil:
+			return s.refused(refusal(err))
+		default:
+			if first := slices.IndexFunc(decisions[:i], func(o Decision) bool { return o.Interruption == d.Interruption }); first >= 0 {
+				if err := s.repeated(decisions[first], f); err != nil {
+					return err
+				}
+				continue
+			}
+			entries = append(entries, journal.Entry{Key: d.Interruption, Body: journal.Encode(f, newSalt())})
+		}
+	}
+	for _, e := range entries {
+		if err := post(ctx, store, m.Run(), e); err != nil {
+			return s.refused(err)
+		}
+	}
+	return nil
+}
+
+// post puts a decision in the inbox. Two drivers may submit the same decision at
+// different times, so what stands there already is compared by what it decides.
+func post(ctx context.Context, store journal.Driver, run string, e journal.Entry) error {
+	err := store.Post(ctx, run, e)
+	var other *journal.EntryError
+	if !errors.As(err, &other) {
+		return err
+	}
+	first, err1 := journal.Decode(other.First.Body)
+	mine, err2 := journal.Decode(e.Body)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	a, isA := first.Body.(*journal.Decided)
+	b, isB := mine.Body.(*journal.Decided)
+	if isA && isB && machine.SameDecision(a, b) {
+		return nil
+	}
+	if isA {
+		return fmt.Errorf("%w: %s is decided: %s by %q", ErrDecided, e.Key, a.Verdict, a.By)
+	}
+	return nil
+}
+
+// cancelKey is the inbox key of a cancellation.
+const cancelKey = "cancel"
+
+// Cancel ends a run: what is in flight is cancelled, open calls are settled as not
+// executed or unknown, what is owed to the session is appended. It is durable when
+// Cancel returns, and is carried out by whoever drives the run; if nobody does, resume it.
+// A driver in another process sees it within half a second between effects and while
+// tools run, and within a third of its lease while a model answers.
+// Cancelling a run that has ended changes nothing.
+func (r *Runner) Cancel(ctx context.Context, run, by, why string) error {
+	s, err := r.State(ctx, run)
+	if err != nil {
+		return err
+	}
+	if m := s.fold(); m.Finished() != nil || m.Cancelled() {
+		return nil
+	}
+	f := journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Cancelled{By: by, Why: why}}
+	if err := post(ctx, r.store(), run, journal.Entry{Key: cancelKey, Body: journal.Encode(f, newSalt())}); err != nil {
+		return s.refused(err)
+	}
+	if d, ok := r.active.Load(run); ok {
+		d.(*drive).wakeUp()
+	}
+	return nil
+}
