@@ -251,10 +251,9 @@ func (d *drive) halt(cause error) error {
 	d.await()
 	rd := d.m.Flush()
 	d.pending = append(d.pending, rd.Facts...)
-	switch {
-	case len(d.unsaved) > 0, errors.Is(cause, ErrFenced):
+	if len(d.unsaved) > 0 {
 		d.unsaved = append(d.unsaved, d.encode(d.pending)...)
-	default:
+	} else {
 		// If this fails too, the state has what is not recorded; the first error
 		// is the caller's.
 		d.commit(rd.Batch)

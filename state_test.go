@@ -361,3 +361,52 @@ func TestDocumentAndStore(t *testing.T) {
 		})
 	}
 }
+
+// A decision staged on a copy of a run that was ended meanwhile is refused as a conflict.
+func TestStagedOnRunThatEnded(t *testing.T) {
+	var e effects
+	agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`))), charging("charge", &e, asking))
+	var r pawl.Runner
+	s := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})).State()
+	if err := s.Approve(s.Interruptions()[0], "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Cancel(t.Context(), "r", "bob", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Resume(t.Context(), agent, pawl.RunID("r"), nil); !errors.Is(err, pawl.ErrCancelled) {
+		t.Fatal(err)
+	}
+	_, err := r.Resume(t.Context(), agent, s, nil)
+	if !errors.Is(err, pawl.ErrConflict) || !errors.Is(err, pawl.ErrNotOpen) {
+		t.Errorf("%v", err)
+	}
+	if now := stateOf(t, err); now.Status() != pawl.StatusCancelled {
+		t.Errorf("the error's state is %s", now.Status())
+	}
+	e.want(t)
+}
+
+// A cancellation and an approval that both wait for a driver: the run ends, the call does
+// not run.
+func TestApprovedAndCancelled(t *testing.T) {
+	var e effects
+	agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`))), charging("charge", &e, asking))
+	var r pawl.Runner
+	res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+	if err := r.Decide(t.Context(), "r", pawl.Approve(res.Interruptions[0].ID, "ann")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Cancel(t.Context(), "r", "bob", ""); err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Resume(t.Context(), agent, pawl.RunID("r"), nil)
+	if !errors.Is(err, pawl.ErrCancelled) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"c1: The tool was not executed: the run was cancelled."}, outputs(res.NewItems())); diff != "" {
+		t.Error(diff)
+	}
+	e.want(t)
+	replays(t, &r, "r")
+}
