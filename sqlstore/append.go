@@ -13,7 +13,7 @@ import (
 
 const (
 	sqlAdvance = `UPDATE pawl_runs SET head = ?, updated = ?
-		WHERE run = ? AND epoch = ? AND until IS NOT NULL AND head = ? RETURNING id`
+		WHERE id = ? AND epoch = ? AND until IS NOT NULL AND head = ?`
 	// A run is listed by its first facts. It gets its final number with them.
 	sqlCreate = `UPDATE pawl_runs SET id = 1 + (SELECT max(id) FROM pawl_runs), created = updated WHERE id = ? RETURNING id`
 	sqlFact   = `INSERT INTO pawl_facts (run, seq, kind, version, frame, time, payload, salt, hash)
@@ -64,10 +64,12 @@ func (s *Store) Append(ctx context.Context, run string, epoch, after uint64, rec
 // advance moves the head of a run from after by n, if the epoch is current and
 // the head is there. It returns the run's number.
 func (t *txn) advance(run string, epoch, after uint64, n int) (id int64, err error) {
-	head := clamp(after) + int64(n)
-	err = t.get(sqlAdvance, []any{head, now(), run, clamp(epoch), clamp(after)}, &id)
-	if err != sql.ErrNoRows {
-		return id, err
+	if known, ok := t.store.numbers.Load(run); ok {
+		id = known.(int64)
+		moved, err := t.exec(sqlAdvance, clamp(after)+int64(n), now(), id, clamp(epoch), clamp(after))
+		if err != nil || moved == 1 {
+			return id, err
+		}
 	}
 	r, err := t.run(run)
 	switch {
@@ -75,8 +77,14 @@ func (t *txn) advance(run string, epoch, after uint64, n int) (id int64, err err
 		return 0, journal.ErrFenced
 	case err != nil:
 		return 0, err
+	case r.head != after:
+		return 0, &journal.ConflictError{Run: run, After: after, Head: r.head}
 	}
-	return 0, &journal.ConflictError{Run: run, After: after, Head: r.head}
+	if after > 0 { // from then on the number stays
+		t.store.numbers.Store(run, r.id)
+	}
+	_, err = t.exec(sqlAdvance, clamp(after)+int64(n), now(), r.id, clamp(epoch), clamp(after))
+	return r.id, err
 }
 
 // list brings the listing of a run up to date and returns the run's number, which

@@ -100,6 +100,7 @@ func (s *Store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Du
 
 // Release implements journal.Driver.
 func (s *Store) Release(ctx context.Context, run string, epoch uint64) error {
+	s.numbers.Delete(run)
 	return s.do(ctx, func(t *txn) error {
 		_, err := t.exec(sqlRelease, run, clamp(epoch))
 		return err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -17,6 +18,8 @@ type Store struct {
 	// writing and reading are the statements prepared for the two pools, by text.
 	writing, reading map[string]*sql.Stmt
 	queue            queue
+	// numbers are those of the runs that are being driven: run to int64.
+	numbers sync.Map
 }
 
 var _ journal.Driver = (*Store)(nil)
