@@ -258,3 +258,28 @@ func TestLateUnknown(t *testing.T) {
 		}
 	})
 }
+
+// An output is shown once, whatever comes late.
+func TestLateOutcomeIsNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e effects
+		m := newScript(calling(fc("c1", "deaf", `{"cents":5}`), fc("c2", "slow", `{"cents":1}`)), says("done"))
+		deaf := charging("deaf", &e, func(f *pawl.Func[charge, string]) {
+			f.Timeout = 10 * time.Second
+			f.Run = func(ctx context.Context, _ *pawl.Call, _ charge) (string, error) {
+				time.Sleep(time.Minute)
+				return "", ctx.Err() // the same outcome again
+			}
+		})
+		slow := charging("slow", &e, func(f *pawl.Func[charge, string]) {
+			f.Run = func(context.Context, *pawl.Call, charge) (string, error) { time.Sleep(2 * time.Minute); return "slow", nil }
+		})
+		var r pawl.Runner
+		got, err := trail(r.Stream(t.Context(), agentWith(m, deaf, slow), pawl.UserText("go"), nil))
+		want := []string{"started resumed=false", "agent support", "tool_called c1", "tool_called c2", "tool started deaf c1 1", "tool started slow c2 1",
+			"tool_output c1", "tool_output c2", `delta text 2.1 "done"`, "message_output_created", "done done"}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("error %v, events (-want +got):\n%s", err, diff)
+		}
+	})
+}
