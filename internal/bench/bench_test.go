@@ -60,9 +60,31 @@ func BenchmarkHTTP1000x1(b *testing.B)    { overHTTP(b, httpRun{turns: 1000, cal
 func BenchmarkHTTP1000x1Floor(b *testing.B) {
 	overHTTP(b, httpRun{turns: 1000, calls: 1}, httpRun.floor)
 }
+func BenchmarkChain1000x1(b *testing.B) {
+	overHTTP(b, httpRun{turns: 1000, calls: 1, chain: true}, httpRun.pawl)
+}
 func BenchmarkStream50x1(b *testing.B) {
 	overHTTP(b, httpRun{turns: 50, calls: 1, stream: true}, httpRun.pawl)
 }
 func BenchmarkStream50x1Floor(b *testing.B) {
 	overHTTP(b, httpRun{turns: 50, calls: 1, stream: true}, httpRun.floor)
 }
+
+func onDisk(b *testing.B, floor bool) {
+	d, err := openDurable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.close()
+	agent := newScripted(durableTurns).agent()
+	do := d.pawl(agent)
+	if floor {
+		if do, err = d.floor(agent); err != nil {
+			b.Fatal(err)
+		}
+	}
+	repeat(b, do)
+}
+
+func BenchmarkDurable(b *testing.B)      { onDisk(b, false) }
+func BenchmarkDurableFloor(b *testing.B) { onDisk(b, true) }
