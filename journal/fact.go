@@ -291,7 +291,8 @@ type Planned struct {
 	Tools []ToolSpec
 	// Final says where the candidate of the final output is.
 	Final Final
-	// FinalAt is the place of the message that holds it.
+	// FinalAt is the position, among the response's items, of the message that
+	// holds it.
 	FinalAt int
 	// Refusal is the text of a refusal.
 	Refusal string

@@ -152,8 +152,8 @@ func (m *Machine) Items(from, upto int) iter.Seq[item.Item] {
 // Settled returns where the settled part of the history ends.
 func (m *Machine) Settled() int { return m.settled }
 
-// InputEnd returns where the input ends and what the run made begins, and where
-// the session's history ends and the input begins.
+// InputEnd returns where the session's history ends and the input begins, and where
+// the input ends and what the run made begins.
 func (m *Machine) InputEnd() (history, input int) {
 	if len(m.responses) > 0 {
 		input = m.responses[0].first

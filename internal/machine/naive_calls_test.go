@@ -1,0 +1,376 @@
+package machine_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// phase is a state of the second diagram of the spec.
+type phase int
+
+const (
+	asked phase = iota
+	ready
+	decided
+	running
+	doubt
+	settled
+)
+
+// callState is what the events of a call come to.
+type callState struct {
+	phase    phase
+	attempts int
+	notAfter int64
+	epoch    uint64 // under which the last attempt was intended
+	unknowns int
+	stage    int // of the next doubt [M9.1]
+	possible bool
+	until    int64 // when a call in doubt may be acted on
+	verdict  *journal.Decided
+	outcome  journal.Outcome
+	output   item.Item
+	attempt  bool // settled by an attempt
+	edited   string
+	digest   item.Digest
+	at       int // in the log: the first attempt or the end, whichever is first; -1 before
+}
+
+func (w *world) turn() *turn {
+	if len(w.turns) == 0 {
+		return nil
+	}
+	return w.turns[len(w.turns)-1]
+}
+
+func (w *world) response() *response {
+	if len(w.responses) == 0 {
+		return nil
+	}
+	return w.responses[len(w.responses)-1]
+}
+
+func (w *world) managed() bool {
+	return w.start.Conversation != "" || w.start.Previous != "" || w.start.Auto
+}
+
+// call returns the call at this ordinal and position, whatever the attempt.
+func (w *world) call(id journal.EffectID) *call {
+	for _, r := range w.responses {
+		for _, c := range r.calls {
+			if c.id.N == id.N && c.id.P == id.P {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// newest returns the calls that can be open: those of the newest response.
+func (w *world) newest() []*call {
+	if r := w.response(); r != nil {
+		return r.calls
+	}
+	return nil
+}
+
+func (c *call) harmless() bool {
+	return c.spec.Class == journal.ReadOnly || c.spec.Class == journal.Idempotent
+}
+
+// decision returns what was decided about the call at a stage.
+func (c *call) decision(stage int) *journal.Decided {
+	for _, m := range c.events {
+		if d, ok := m.fact.Body.(*journal.Decided); ok && d.Stage == stage {
+			return d
+		}
+	}
+	return nil
+}
+
+// stickyFor returns the newest sticky decision on the call's tool before a place in the log; -1 is its end.
+func (w *world) stickyFor(c *call, before int) *journal.Decided {
+	var found *journal.Decided
+	for _, s := range w.sticky {
+		if c.spec.Identity != "" && s.identity == c.spec.Identity && (before < 0 || s.at < before) {
+			found = s.decided
+		}
+	}
+	return found
+}
+
+// decidedBy returns the sticky decision that M9.9 takes for the call, if it takes one.
+func (w *world) decidedBy(c *call, before int) *journal.Decided {
+	s := w.stickyFor(c, before)
+	switch {
+	case s == nil, c.planned.Gate == journal.Deny, c.decision(0) != nil:
+		return nil
+	case !c.planned.Output.IsZero() && c.planned.Gate == journal.Allow:
+		return nil
+	case s.Verdict == journal.Approve && c.planned.Gate != journal.Ask:
+		return nil
+	}
+	return s
+}
+
+// state reads the call's events in their order [M8, M9, M12].
+func (w *world) state(c *call) callState {
+	s := callState{at: -1, stage: 1, digest: c.planned.Digest}
+	if d := c.decision(0); d != nil && d.Arguments != "" {
+		w.hit("M9.7 edited")
+		s.edited = d.Arguments
+		s.digest, _, _ = item.DigestArguments(d.Arguments)
+	}
+	w.first(c, &s)
+	for _, m := range c.events {
+		if s.phase == settled {
+			if _, ok := m.fact.Body.(*journal.Settled); ok {
+				w.hit("M8.13 evidence")
+			}
+			continue
+		}
+		switch b := m.fact.Body.(type) {
+		case *journal.Intended:
+			s.phase, s.attempts, s.notAfter, s.epoch = running, b.ID.A, b.NotAfter, m.epoch
+			if s.at < 0 {
+				s.at = m.at
+			}
+		case *journal.Decided:
+			if b.Stage > 0 {
+				s.stage++
+				s.phase, s.verdict = decided, b
+				if b.Verdict == journal.Retry {
+					w.hit("M9.11 retry")
+					s.phase, s.verdict = ready, nil
+				}
+			}
+		case *journal.Claimed:
+			w.claim(c, &s, m, b)
+		case *journal.Settled:
+			w.outcome(c, &s, m, b)
+		}
+	}
+	return s
+}
+
+// first is M8.1 and M9.9.
+func (w *world) first(c *call, s *callState) {
+	own, sticky := c.decision(0), w.stickyFor(c, -1)
+	approved := func() {
+		s.phase = ready
+		if c.planned.Unreadable && s.edited == "" {
+			w.hit("M9.8 approved but unreadable")
+			s.phase = decided
+		}
+	}
+	switch {
+	case !c.planned.Output.IsZero() && c.planned.Gate == journal.Allow:
+		w.hit("M8.1 settled by the plan")
+		s.phase, s.outcome, s.output, s.at = settled, journal.Rejected, c.planned.Output, c.at
+	case c.planned.Gate == journal.Deny:
+		s.phase = decided
+	case own != nil && own.Verdict == journal.Approve:
+		approved()
+	case own != nil:
+		s.phase, s.verdict = decided, own
+	case sticky != nil && sticky.Verdict == journal.Reject:
+		w.hit("M9.9 a sticky rejection")
+		s.phase, s.verdict = decided, sticky
+	case c.planned.Gate == journal.Ask && sticky != nil:
+		w.hit("M9.9 a sticky approval")
+		approved()
+	case c.planned.Gate == journal.Ask:
+		s.phase = asked
+	default:
+		s.phase = ready
+	}
+}
+
+// claim is M12.3 to M12.5.
+func (w *world) claim(c *call, s *callState, m moment, b *journal.Claimed) {
+	if s.phase == running {
+		s.possible = true
+		if s.phase = doubt; c.harmless() {
+			w.hit("M12.3 a harmless call is ready again")
+			s.phase = ready
+		}
+		s.until = s.notAfter + 2000
+	}
+	if s.phase == doubt && b.Gone {
+		if s.epoch == m.before {
+			w.hit("M12.5 the owner is gone")
+			s.until = 0
+		} else {
+			w.hit("M12.5 an older owner")
+		}
+	}
+}
+
+// outcome is M8.3, M8.11 and M8.12.
+func (w *world) outcome(c *call, s *callState, m moment, b *journal.Settled) {
+	settle := func() {
+		s.phase, s.outcome, s.output, s.attempt = settled, b.Outcome, b.Output, b.ID.A > 0
+		if s.at < 0 {
+			s.at = m.at
+		}
+	}
+	switch {
+	case b.ID.A == 0:
+		settle()
+	case b.Outcome == journal.NotExecuted:
+		w.hit("M8.11 not executed")
+		s.phase = ready
+	case b.Outcome != journal.Unknown:
+		if s.phase != running || b.ID.A != s.attempts {
+			w.hit("M8.12 a late result")
+		}
+		settle()
+	default:
+		s.possible = true
+		s.unknowns++
+		switch {
+		case c.harmless() && s.unknowns < 3:
+			w.hit("M8.3 ready again")
+			s.phase = ready
+		case c.spec.OnUnknown == journal.UnknownWait:
+			s.phase, s.until = doubt, 0
+			if m.fact.Time >= s.notAfter {
+				w.hit("M8.3 unknown at its time")
+				s.until = s.notAfter + 2000
+			}
+		case c.harmless():
+			w.hit("M8.3 unknown too often")
+			settle()
+		default:
+			w.hit("M8.3 the model is told at once")
+			settle()
+		}
+	}
+}
+
+func (w *world) open(c *call) bool { return w.state(c).phase != settled }
+
+func (w *world) anyOpen() bool { return slices.ContainsFunc(w.newest(), w.open) }
+
+func (w *world) running() (n int) {
+	for _, c := range w.newest() {
+		if w.state(c).phase == running {
+			n++
+		}
+	}
+	return n
+}
+
+// key is M16.3; there are no frames.
+func (w *world) key(c *call) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{"pawl-key/1", w.run, "", c.id.String()}, "\x00")))
+	return "pawl_" + hex.EncodeToString(sum[:])[:32]
+}
+
+// answer makes the output of a call out of a text [M8.4].
+func (c *call) answer(text string) item.Item {
+	if call, err := c.item.FunctionCall(); err == nil {
+		return call.Output(text)
+	}
+	call, _ := c.item.CustomToolCall()
+	return call.Output(text)
+}
+
+func (c *call) head() item.Head { return c.item.Head() }
+
+// pairs is M8.4.
+func (c *call) pairs(out item.Item) bool { return pairs(c.item, out) }
+
+func pairs(call, out item.Item) bool {
+	return out.Head().Type == item.OutputType(call.Type()) && out.Head().CallID == call.Head().CallID
+}
+
+// tell is the text of M8.10.
+func (w *world) tell(c *call) string { return machine.UnknownText(w.key(c)) }
+
+// settlement is M9.10 and M15.3: how a call ends without an attempt. ok is false if it does not.
+func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool) {
+	s := w.state(c)
+	reject := func(text string) (journal.Outcome, item.Item, bool) {
+		if text == "" {
+			text = c.planned.Reject
+		}
+		if text == "" {
+			text = machine.RejectedText
+		}
+		return journal.Rejected, c.answer(text), true
+	}
+	switch {
+	case s.phase == decided && s.verdict == nil && c.planned.Gate != journal.Deny:
+		return journal.Rejected, c.planned.Output, true
+	case s.phase == decided && s.verdict == nil:
+		w.hit("M9.10 denied")
+		return reject("")
+	case s.phase == decided && s.verdict.Verdict == journal.Settle:
+		w.hit("M9.10 settle")
+		return journal.Decreed, c.answer(s.verdict.Text), true
+	case s.phase == decided && s.verdict.Verdict == journal.GiveUp:
+		w.hit("M9.10 give up")
+		return journal.Unknown, c.answer(w.tell(c)), true
+	case s.phase == decided:
+		w.hit("M9.10 rejected")
+		return reject(s.verdict.Text)
+	case w.cancelled && s.phase != running && s.phase != settled && s.possible:
+		w.hit("M15.3 unknown")
+		return journal.Unknown, c.answer(w.tell(c)), true
+	case w.cancelled && s.phase != running && s.phase != settled:
+		w.hit("M15.3 dropped")
+		return journal.Dropped, c.answer(machine.CancelledText), true
+	case s.phase == doubt && c.spec.OnUnknown == journal.UnknownTell:
+		return journal.Unknown, c.answer(w.tell(c)), true
+	}
+	return "", item.Item{}, false
+}
+
+// results is M14.3.
+func (w *world) results() (out []*call) {
+	for _, c := range w.newest() {
+		if s := w.state(c); s.phase == settled && s.attempt && (s.outcome == journal.Done || s.outcome == journal.ToolFailed) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// interruptions is M9.1.
+func (w *world) interruptions() (out []machine.Interruption) {
+	if w.finished != nil || w.cancelled {
+		return nil
+	}
+	for _, c := range w.newest() {
+		s := w.state(c)
+		in := machine.Interruption{Call: c.id, CallID: c.head().CallID, Tool: c.spec.Name, Arguments: w.arguments(c),
+			Digest: s.digest, Unreadable: c.planned.Unreadable && s.edited == "", Key: w.key(c)}
+		switch {
+		case s.phase == asked:
+			out = append(out, in)
+		case s.phase == doubt && c.spec.OnUnknown != journal.UnknownTell:
+			in.Kind, in.Stage, in.NotBefore = machine.InDoubt, s.stage, s.until
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// arguments are those in force [M9.7].
+func (w *world) arguments(c *call) string {
+	if s := w.state(c); s.edited != "" {
+		return s.edited
+	}
+	if call, err := c.item.FunctionCall(); err == nil {
+		return call.Arguments
+	}
+	call, _ := c.item.CustomToolCall()
+	return call.Input
+}

@@ -1,0 +1,91 @@
+package machine_test
+
+import (
+	"fmt"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// marks returns what a run of the property must reach: every rule, every kind of fact accepted and refused, every error
+// of Check, and the branches of clauses that the second reading marks.
+func marks() []string {
+	list := []string{"refused: decided otherwise"}
+	for rule := range 15 {
+		list = append(list, fmt.Sprintf("M2.2 rule %d", rule+1))
+	}
+	for _, k := range []journal.Kind{journal.KindStarted, journal.KindForked, journal.KindClaimed, journal.KindResumed,
+		journal.KindLoaded, journal.KindPrepared, journal.KindIntended, journal.KindResponded, journal.KindPlanned,
+		journal.KindDecided, journal.KindSettled, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent,
+		journal.KindFailed, journal.KindFired, journal.KindCancelled, journal.KindFinished} {
+		list = append(list, string(k)+" accepted", string(k)+" refused")
+	}
+	for _, err := range []error{machine.ErrNotDue, machine.ErrSame, machine.ErrInFlight, machine.ErrDigest, machine.ErrVerdict, journal.ErrNewerJournal} {
+		list = append(list, fmt.Sprintf("refused: %v", err))
+	}
+	return append(list,
+		"M1.4 refused after the end",
+		"M1.5 failed",
+		"M1.5 waiting",
+		"M1.7 ended",
+		"M1.8 all is owed to the new session",
+		"M1.8 the history was not loaded",
+		"M2.3 ended, not handed again",
+		"M4.6 cancelled with a request",
+		"M5.3 reconciled",
+		"M5.3 the next attempt",
+		"M5.3 waits",
+		"M5.6 in doubt on a conversation",
+		"M5.7 absent",
+		"M5.9 counted by the next attempt",
+		"M5.10 fired",
+		"M6.4 a response without an id",
+		"M7.3 the plan's own tool",
+		"M7.5 a twin",
+		"M7.6 a call id used before",
+		"M8.1 settled by the plan",
+		"M8.3 ready again",
+		"M8.3 the model is told at once",
+		"M8.3 unknown at its time",
+		"M8.3 unknown too often",
+		"M8.8 a call waits for its turn",
+		"M8.9 told",
+		"M8.9 waits",
+		"M8.11 not executed",
+		"M8.12 a late result",
+		"M8.13 evidence",
+		"M9.4 its own decision though a sticky one covers it",
+		"M9.5 decided by a sticky one",
+		"M9.7 edited",
+		"M9.8 approved but unreadable",
+		"M9.9 a sticky approval",
+		"M9.9 a sticky rejection",
+		"M9.10 denied",
+		"M9.10 give up",
+		"M9.10 rejected",
+		"M9.10 settle",
+		"M9.11 retry",
+		"M9.13 no decision in a cancelled run",
+		"M10.3 own",
+		"M10.5 reconciled",
+		"M10.5 the session remembers",
+		"M10.6 absent",
+		"M10.7 an append failed",
+		"M10.8 confirmed in doubt",
+		"M11.1 no failure of a cancelled run",
+		"M11.1 the first counts",
+		"M11.5 cancelled after a failure",
+		"M12.3 a harmless call is ready again",
+		"M12.5 an older owner",
+		"M12.5 the owner is gone",
+		"M14.1 a message",
+		"M14.1 a result, tool use first",
+		"M14.1 a result, tool use names",
+		"M14.1 a verdict",
+		"M14.1 empty",
+		"M15.3 dropped",
+		"M15.3 unknown",
+		"M15.4 a response without a plan",
+		"M15.5 cancelled at its end",
+	)
+}

@@ -1,0 +1,127 @@
+package machine_test
+
+import (
+	"slices"
+
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// outcome gives an effect that is in flight an outcome, sometimes twice.
+func (p *player) outcome(how func(*world, journal.EffectID) journal.Body) {
+	w := p.n.read()
+	if len(w.flight) == 0 {
+		return
+	}
+	if b := how(w, pick(p.draw, "effect", w.flight...)); b != nil {
+		p.do(b)
+		if p.seldom(3, "twice") {
+			p.do(b)
+		}
+	}
+}
+
+// well draws the outcome that a driver hopes for.
+func (p *player) well(w *world, id journal.EffectID) journal.Body {
+	switch id.Kind {
+	case journal.EffectLoad:
+		return p.loaded()
+	case journal.EffectPrepare:
+		return p.prepared(w)
+	case journal.EffectModel:
+		return p.responded(w, id)
+	case journal.EffectPlan:
+		return p.planned(w)
+	case journal.EffectJudge:
+		return &journal.Judged{N: id.N, Final: p.maybe("final"), Text: p.next("verdict ")}
+	case journal.EffectSession:
+		return &journal.Confirmed{N: id.N, Upto: w.batch.upto}
+	case journal.EffectWait:
+		if p.now < p.until[id] && !p.seldom(3, "early") {
+			p.now = p.until[id]
+		}
+		if p.seldom(2, "not fired") {
+			return nil
+		}
+		return &journal.Fired{ID: id}
+	case journal.EffectTool:
+		return &journal.Settled{ID: id, Outcome: pick(p.draw, "outcome", journal.Done, journal.ToolFailed),
+			Output: w.call(id).answer(p.next("output ")), Error: p.next("error ")}
+	}
+	about := journal.EffectID{Kind: journal.EffectModel, N: id.N, A: id.A}
+	if id.P == 1 {
+		about.Kind = journal.EffectSession
+	}
+	switch {
+	case p.maybe("absent"):
+		return &journal.Absent{ID: about}
+	case id.P == 1:
+		return &journal.Confirmed{N: id.N, Upto: w.batch.upto, Found: true}
+	}
+	return p.responded(w, about)
+}
+
+// badly draws an outcome that a driver fears.
+func (p *player) badly(w *world, id journal.EffectID) journal.Body {
+	switch id.Kind {
+	case journal.EffectWait:
+		return nil
+	case journal.EffectTool:
+		if p.seldom(2, "not executed") {
+			return &journal.Settled{ID: id, Outcome: journal.NotExecuted}
+		}
+		c := w.call(id)
+		if p.maybe("at its time") {
+			p.now = max(p.now, w.state(c).notAfter)
+		}
+		return &journal.Settled{ID: id, Outcome: journal.Unknown, Output: c.answer(p.next("unknown "))}
+	case journal.EffectModel:
+		return &journal.Failed{ID: id, Code: p.next("code "), Unknown: p.maybe("unknown"),
+			RetryAt: pick(p.draw, "retry at", p.now+500, p.now+1, 0)}
+	}
+	return &journal.Failed{ID: id, Code: p.next("code "), Unknown: p.maybe("unknown")}
+}
+
+func (p *player) decide() {
+	w := p.n.read()
+	var calls []*call
+	for _, c := range w.newest() {
+		s := w.state(c)
+		inDoubt := s.phase == doubt && c.spec.OnUnknown != journal.UnknownTell
+		if inDoubt || c.planned.Gate == journal.Ask && c.decision(0) == nil && s.phase != settled {
+			calls = append(calls, c)
+		}
+	}
+	if len(calls) == 0 {
+		return
+	}
+	c := pick(p.draw, "call", calls...)
+	s := w.state(c)
+	if s.phase == doubt && p.seldom(2, "late") {
+		id := c.id
+		id.A = pick(p.draw, "attempt", s.attempts, 1)
+		p.do(&journal.Settled{ID: id, Output: c.answer(p.next("late "))})
+		return
+	}
+	if s.phase == doubt && p.maybe("in time") {
+		p.now = max(p.now, s.until)
+	}
+	p.do(p.decision(w, c))
+}
+
+func (p *player) endEffect() {
+	w := p.n.read()
+	ids := slices.Concat(w.flight, []journal.EffectID{{Kind: journal.EffectPlan, N: 1, A: 1}})
+	id := pick(p.draw, "ended", ids...)
+	p.note("ended %v", id)
+	p.n.end(id)
+	p.m.Ended(id)
+	if slices.Contains(w.flight, id) && p.maybe("ends all the same") {
+		how := p.well
+		if p.maybe("badly") {
+			how = p.badly
+		}
+		if b := how(w, id); b != nil {
+			p.do(b)
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package machine_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// naive is a second reading of docs/spec.md: it keeps everything that happened in a list and knows nothing else.
+type naive struct {
+	log    []event
+	queued []journal.Fact
+	hit    func(tag string)
+}
+
+func (n *naive) read() *world { return read(n.log, n.hit) }
+
+func (n *naive) step(f journal.Fact) {
+	if b, ok := f.Body.(*journal.Settled); ok {
+		w := n.read()
+		late := *b
+		late.Late = !w.open(w.call(b.ID)) // M8.13
+		f.Body = &late
+	}
+	n.log = append(n.log, event{fact: &f, stepped: true})
+	n.queued = append(n.queued, f)
+}
+
+func (n *naive) replay(f journal.Fact) { n.log = append(n.log, event{fact: &f}) }
+
+func (n *naive) advance(durable int) { n.log = append(n.log, event{durable: durable}) }
+
+func (n *naive) end(id journal.EffectID) { n.log = append(n.log, event{ended: id}) }
+
+// facts are all facts of the log.
+func (n *naive) facts() (out []journal.Fact) {
+	for _, e := range n.log {
+		if e.fact != nil {
+			out = append(out, *e.fact)
+		}
+	}
+	return out
+}
+
+// flush is M1.6.
+func (n *naive) flush() machine.Ready {
+	w := n.read()
+	rd := machine.Ready{Facts: n.queued, Status: w.status(), MustSync: w.mustBeSaved || w.durable < w.facts}
+	n.queued = nil
+	return rd
+}
+
+// ready is M2.1.
+func (n *naive) ready(now int64) machine.Ready {
+	r := ruling{naive: n, now: now}
+	for {
+		before := len(n.log)
+		r.world = n.read()
+		rule := r.world.rule()
+		n.hit(fmt.Sprintf("M2.2 rule %d", rule))
+		r.apply(rule)
+		if len(n.log) == before {
+			break
+		}
+	}
+	w := n.read()
+	rd := n.flush()
+	rd.Batch, rd.Effects = r.batch, r.effects
+	rd.MustSync = w.mustBeSaved || w.durable < w.facts && rd.Status != machine.Running // M13.1, M13.3
+	return rd
+}
+
+// rule is M2.2: the first rule whose condition holds.
+func (w *world) rule() int {
+	r := w.response()
+	for i, holds := range []func() bool{
+		func() bool { return w.start == nil || w.finished != nil },
+		func() bool { return w.failure != nil },
+		func() bool { return !w.loaded && !w.cancelled },
+		func() bool { return w.batch.open },
+		w.requestDue,
+		func() bool { return r != nil && r.plan == nil && !w.cancelled },
+		func() bool { return slices.ContainsFunc(w.newest(), w.canDo) },
+		func() bool { return len(w.flight) > 0 },
+		w.owed,
+		func() bool { return w.cancelled && !w.anyOpen() },
+		w.anyOpen,
+		w.verdictDue,
+		w.ended,
+		func() bool { return w.maxTurns > 0 && len(w.turns) >= w.maxTurns },
+	} {
+		if holds() {
+			return i + 1
+		}
+	}
+	return 15
+}
+
+// requestDue is M5.2.
+func (w *world) requestDue() bool {
+	t := w.turn()
+	if t == nil || !t.open && !t.repeat {
+		return false
+	}
+	inFlight := slices.ContainsFunc(w.flight, func(id journal.EffectID) bool {
+		return id.N == t.prepared.N && id.A == t.attempt && (id.Kind == journal.EffectModel ||
+			(id.Kind == journal.EffectReconcile || id.Kind == journal.EffectWait) && id.P == 0)
+	})
+	return !w.cancelled || inFlight
+}
+
+// canDo is M8.5.
+func (w *world) canDo(c *call) bool {
+	s := w.state(c)
+	switch {
+	case w.cancelled:
+		return s.phase != settled && s.phase != running
+	case s.phase == ready:
+		if w.start.Parallel != 0 && w.running() >= w.start.Parallel {
+			w.hit("M8.8 a call waits for its turn")
+			return false
+		}
+		return true
+	case s.phase == doubt && c.spec.OnUnknown == journal.UnknownTell:
+		return !slices.ContainsFunc(w.flight, func(id journal.EffectID) bool {
+			return id.Kind == journal.EffectWait && id.N == c.id.N && id.P == c.id.P+1
+		})
+	}
+	return s.phase == decided
+}
+
+// mark is the settled mark [M3.4].
+func (w *world) mark() int {
+	mark := w.inputEnd
+	for _, r := range w.responses {
+		if r.plan == nil || slices.ContainsFunc(r.calls, w.open) {
+			break
+		}
+		mark = r.end
+	}
+	return mark
+}
+
+// owed is M10.2.
+func (w *world) owed() bool { return w.session != nil && w.loaded && w.persisted < w.mark() }
+
+// verdictDue is M14.4.
+func (w *world) verdictDue() bool {
+	r := w.response()
+	return r != nil && r.plan != nil && !w.anyOpen() && r.manifest.ToolUse == machine.ToolUseCustom &&
+		r.judged == nil && len(w.results()) > 0
+}
+
+func (w *world) ended() bool { return w.end() != nil }
+
+// end is M14.1 and M14.2: how the newest response ends the run, if it does.
+func (w *world) end() *journal.Finished {
+	r := w.response()
+	if r == nil || r.plan == nil || w.anyOpen() {
+		return nil
+	}
+	switch {
+	case r.plan.Final == journal.FinalMessage:
+		w.hit("M14.1 a message")
+		return &journal.Finished{At: r.start + r.plan.FinalAt}
+	case r.plan.Final == journal.FinalEmpty:
+		w.hit("M14.1 empty")
+		return &journal.Finished{At: -1}
+	case r.judged != nil && r.judged.Final:
+		w.hit("M14.1 a verdict")
+		return &journal.Finished{At: -1, Text: r.judged.Text}
+	}
+	for _, c := range w.results() {
+		use := r.manifest.ToolUse
+		if use == machine.ToolUseFirst || use == machine.ToolUseNames && slices.Contains(r.manifest.StopAt, c.spec.Name) {
+			w.hit("M14.1 a result, tool use " + use)
+			return &journal.Finished{At: c.place}
+		}
+	}
+	return nil
+}
+
+// status is M1.5.
+func (w *world) status() machine.Status {
+	switch {
+	case w.finished != nil && w.finished.Cancelled:
+		return machine.Cancelled
+	case w.finished != nil:
+		return machine.Finished
+	case w.failure != nil && len(w.flight) == 0:
+		w.hit("M1.5 failed")
+		return machine.Failed
+	}
+	open := 0
+	for _, c := range w.newest() {
+		if w.open(c) {
+			open++
+		}
+	}
+	if !w.cancelled && w.rule() == 11 && open == len(w.interruptions()) {
+		w.hit("M1.5 waiting")
+		return machine.Waiting
+	}
+	return machine.Running
+}
+
+// ruling is one Ready.
+type ruling struct {
+	*naive
+	now     int64
+	world   *world
+	effects []machine.Effect
+	batch   *machine.Range
+}
+
+func (r *ruling) emit(b journal.Body) { r.step(journal.Fact{Time: r.now, Body: b}) }
+
+// hand is M2.3.
+func (r *ruling) hand(e machine.Effect) {
+	w := r.read()
+	if slices.Contains(w.flight, e.ID) {
+		return
+	}
+	if slices.Contains(w.notAgain, e.ID) {
+		r.hit("M2.3 ended, not handed again")
+		return
+	}
+	r.log = append(r.log, event{handed: e.ID})
+	r.effects = append(r.effects, e)
+}
+
+func (r *ruling) apply(rule int) {
+	w := r.world
+	newest := len(w.responses)
+	next := len(w.turns) + 1
+	switch rule {
+	case 3:
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectLoad, A: 1}})
+	case 4:
+		r.applyBatch()
+	case 5:
+		r.applyRequest()
+	case 6:
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectPlan, N: newest, A: 1}})
+	case 7:
+		for _, c := range w.newest() {
+			r.applyCall(c.id)
+		}
+	case 9:
+		r.applyOwed()
+	case 10:
+		if w.turn() != nil && (w.turn().open || w.turn().repeat) {
+			r.hit("M4.6 cancelled with a request")
+		}
+		if w.response() != nil && w.response().plan == nil {
+			r.hit("M15.4 a response without a plan")
+		}
+		if w.ended() {
+			r.hit("M15.5 cancelled at its end")
+		}
+		r.emit(&journal.Finished{Cancelled: true, At: -1})
+	case 12:
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectJudge, N: newest, A: 1}})
+	case 13:
+		r.emit(w.end())
+	case 14:
+		r.emit(&journal.Failed{ID: journal.EffectID{Kind: journal.EffectPrepare, N: next, A: 1}, Code: machine.CodeMaxTurns})
+	case 15:
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectPrepare, N: next, A: 1}, Upto: w.mark()})
+	}
+}
+
+// applyBatch is M10.4 to M10.6.
+func (r *ruling) applyBatch() {
+	b := r.world.batch
+	next := b.effect()
+	next.A++
+	switch {
+	case b.absent:
+		r.hit("M10.6 absent")
+		r.emit(&journal.Intended{ID: next, Upto: b.upto})
+	case !b.doubt:
+		r.hand(machine.Effect{ID: b.effect(), From: r.world.persisted, Upto: b.upto})
+	case r.world.session.Batches:
+		r.hit("M10.5 the session remembers")
+		r.emit(&journal.Intended{ID: next, Upto: b.upto})
+	default:
+		r.hit("M10.5 reconciled")
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectReconcile, N: b.n, P: 1, A: b.attempt},
+			About: b.effect(), From: r.world.persisted, Upto: b.upto})
+	}
+}
+
+// applyOwed is M10.3.
+func (r *ruling) applyOwed() {
+	w := r.world
+	n, upto := w.confirmed+1, w.mark()
+	if w.session.Own {
+		r.hit("M10.3 own")
+		r.batch = &machine.Range{N: n, From: w.persisted, Upto: upto}
+		r.emit(&journal.Confirmed{N: n, Upto: upto})
+		return
+	}
+	r.emit(&journal.Intended{ID: journal.EffectID{Kind: journal.EffectSession, N: n, A: 1}, Upto: upto})
+}
+
+// applyRequest is M5.3.
+func (r *ruling) applyRequest() {
+	w := r.world
+	t := w.turn()
+	id := t.effect()
+	switch {
+	case t.doubt && w.start.Conversation != "":
+		r.hit("M5.3 reconciled")
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectReconcile, N: id.N, A: id.A}, About: id,
+			From: t.from, Upto: t.prepared.Upto})
+	case t.retryAt > r.now:
+		r.hit("M5.3 waits")
+		r.hand(machine.Effect{ID: t.wait(), Until: t.retryAt})
+	case t.doubt || t.repeat:
+		r.hit("M5.3 the next attempt")
+		id.A++
+		r.emit(&journal.Intended{ID: id, Upto: t.prepared.Upto})
+	default:
+		r.hand(machine.Effect{ID: id, From: t.from, Upto: t.prepared.Upto, Previous: t.previous})
+	}
+}
+
+// applyCall is M8.6, M8.7 and M8.9.
+func (r *ruling) applyCall(id journal.EffectID) {
+	w := r.read()
+	c := w.call(id)
+	if !w.canDo(c) {
+		return
+	}
+	s := w.state(c)
+	tells := s.phase == doubt && c.spec.OnUnknown == journal.UnknownTell && !w.cancelled
+	if tells && r.now < s.until {
+		r.hit("M8.9 waits")
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectWait, N: id.N, P: id.P + 1, A: s.attempts}, Until: s.until})
+		return
+	}
+	if how, out, ok := w.settlement(c); ok {
+		if tells {
+			r.hit("M8.9 told")
+		}
+		r.emit(&journal.Settled{ID: c.id, Outcome: how, Output: out})
+		return
+	}
+	timeout := c.spec.Timeout
+	if timeout <= 0 {
+		timeout = 10 * 60 * 1000
+	}
+	id.A = s.attempts + 1
+	r.emit(&journal.Intended{ID: id, NotAfter: r.now + timeout})
+	r.hand(machine.Effect{ID: id, Key: w.key(c), NotAfter: r.now + timeout})
+}

@@ -1,0 +1,213 @@
+package machine_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// view is what can be seen of a run.
+type view struct {
+	Run           string
+	Status        machine.Status
+	Interruptions []machine.Interruption
+	Items         []item.Item
+	Places        []item.Item
+	Settled       int
+	InputAt       int
+	InputEnd      int
+	Turn, Attempt int
+	MaxTurns      int
+	Manifest      *journal.Manifest
+	RecordedBy    int // the turn that recorded the manifest
+	Response      int
+	ResponseItems []item.Item
+	ResponseID    string
+	Usage         machine.Usage
+	Epoch         uint64
+	Owner         journal.Owner
+	Session       *journal.SessionRef
+	Loaded        bool
+	Cancelled     bool
+	Failure       *journal.Failed
+	Finished      *journal.Finished
+	Facts         int
+	InFlight      int
+	Startable     []journal.EffectID
+	Results       []machine.Result
+	Calls         []seenCall
+	Exposed       bool
+	Recorded      []recorded
+}
+
+// recorded is what Recorded says.
+type recorded struct {
+	Output item.Item
+	OK     bool
+	Failed bool
+}
+
+type seenCall struct {
+	Info      machine.CallInfo
+	Known     bool
+	Arguments string
+	Output    item.Item
+	Key       string
+}
+
+// same says that two values are equal; an empty slice equals none.
+func same(a, b any) bool { return reflect.DeepEqual(a, b) || cmp.Equal(a, b, cmpopts.EquateEmpty()) }
+
+// show prints what is not zero in a value, without the names of types.
+func show(v reflect.Value) string {
+	switch s, ok := v.Interface().(fmt.Stringer); {
+	case ok && v.Kind() != reflect.Pointer:
+		return s.String()
+	case v.Kind() == reflect.Pointer && !v.IsNil():
+		return show(v.Elem())
+	}
+	var parts []string
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !v.Field(i).IsZero() {
+				parts = append(parts, v.Type().Field(i).Name+":"+show(v.Field(i)))
+			}
+		}
+		return "{" + strings.Join(parts, " ") + "}"
+	case reflect.Slice:
+		for i := range v.Len() {
+			parts = append(parts, show(v.Index(i)))
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	case reflect.String:
+		return strconv.Quote(v.String())
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+func (w *world) view() view {
+	v := view{Run: w.run, Status: w.status(), Interruptions: w.interruptions(), Settled: w.mark(), InputAt: w.inputAt, InputEnd: w.inputEnd,
+		MaxTurns: w.maxTurns, ResponseID: w.responseID, Usage: w.usage, Epoch: w.epoch, Owner: w.owner, Session: w.session,
+		Loaded: w.loaded, Cancelled: w.cancelled, Failure: w.failure, Exposed: w.tried(), Finished: w.finished, Facts: w.facts, InFlight: len(w.flight)}
+	if v.Failure != nil && v.Failure.Code == machine.CodeMaxTurns {
+		failure := *v.Failure
+		failure.Error = ""
+		v.Failure = &failure
+	}
+	for _, p := range w.places {
+		it := p.item
+		if p.call != nil {
+			it = w.state(p.call).output
+		}
+		if !p.dropped {
+			v.Places = append(v.Places, it)
+		}
+		if !p.dropped && !it.IsZero() {
+			v.Items = append(v.Items, it)
+		}
+	}
+	if t := w.turn(); t != nil {
+		v.Turn, v.Attempt, v.Manifest, v.RecordedBy = t.prepared.N, t.attempt, t.manifest, t.recorded
+	}
+	if r := w.response(); r != nil {
+		v.Response, v.ResponseItems = r.n, r.items
+	}
+	v.Recorded = w.recorded(func(callID, name string, digest item.Digest) (item.Item, bool, error) {
+		c := w.earlier(w.response(), callID)
+		switch {
+		case c == nil:
+			return item.Item{}, false, nil
+		case c.head().Name != name || c.planned.Digest != digest:
+			return item.Item{}, false, errors.New("another call")
+		}
+		return w.state(c).output, true, nil
+	})
+	for _, c := range w.newest() {
+		s := w.state(c)
+		if s.phase == ready && !w.cancelled {
+			v.Startable = append(v.Startable, c.id)
+		}
+		seen := seenCall{Arguments: w.arguments(c), Output: s.output, Key: w.key(c)}
+		if seen.Known = c.planned.Tool >= 0; seen.Known {
+			seen.Info = machine.CallInfo{Item: c.item, CallID: c.head().CallID, Spec: c.spec, Digest: s.digest, Edited: s.edited, Attempt: s.attempts, By: w.approver(c)}
+		}
+		v.Calls = append(v.Calls, seen)
+	}
+	for _, c := range w.results() {
+		v.Results = append(v.Results, machine.Result{Name: c.spec.Name, CallID: c.head().CallID, Arguments: w.arguments(c), Output: w.state(c).output})
+	}
+	return v
+}
+
+// recorded asks for the record of each call that is to be planned, as it is and with other arguments [M7.7].
+func (w *world) recorded(ask func(callID, name string, digest item.Digest) (item.Item, bool, error)) (out []recorded) {
+	r := w.response()
+	if r == nil || r.plan != nil {
+		return nil
+	}
+	for _, it := range r.items {
+		if call, err := it.FunctionCall(); err == nil {
+			digest, _, _ := item.DigestArguments(call.Arguments)
+			for _, d := range []item.Digest{digest, {1}} {
+				output, ok, err := ask(call.CallID, call.Name, d)
+				out = append(out, recorded{output, ok, err != nil})
+			}
+		}
+	}
+	return out
+}
+
+// approver is who approved the call, with a decision on it or a sticky one.
+func (w *world) approver(c *call) string {
+	d := c.decision(0)
+	if d == nil {
+		d = w.decidedBy(c, w.state(c).at)
+	}
+	if d == nil || d.Verdict != journal.Approve {
+		return ""
+	}
+	return d.By
+}
+
+// viewOf asks a machine for the same things.
+func viewOf(m *machine.Machine, w *world) view {
+	v := view{Run: m.Run(), Status: m.Status(), Interruptions: m.Interruptions(), Settled: m.Settled(), MaxTurns: m.MaxTurns(),
+		ResponseID: m.ResponseID(), Usage: m.Usage(), Epoch: m.Epoch(), Owner: m.Owner(), Session: m.Session(), Loaded: m.Loaded(),
+		Cancelled: m.Cancelled(), Failure: m.Failure(), Finished: m.Finished(), Facts: int(m.Facts()), InFlight: m.InFlight(),
+		Turn: m.Turn(), Attempt: m.Attempt(), Items: slices.Collect(m.Items(0, len(w.places)))}
+	v.InputAt, v.InputEnd = m.InputEnd()
+	v.Manifest, v.RecordedBy = m.Manifest()
+	v.Response, v.ResponseItems, _ = m.Response()
+	if v.Failure != nil && v.Failure.Code == machine.CodeMaxTurns {
+		failure := *v.Failure
+		failure.Error = ""
+		v.Failure = &failure
+	}
+	for i, p := range w.places {
+		if !p.dropped {
+			v.Places = append(v.Places, m.At(i))
+		}
+	}
+	if !w.cancelled {
+		v.Startable = slices.Collect(m.Startable())
+	}
+	for _, c := range w.newest() {
+		var s seenCall
+		s.Info, s.Known = m.Call(c.id)
+		s.Arguments, s.Output, s.Key = m.Arguments(c.id), m.OutputOf(c.id), m.KeyOf(c.id)
+		v.Calls = append(v.Calls, s)
+	}
+	v.Results, v.Exposed, v.Recorded = m.Results(), m.Exposed(), w.recorded(m.Recorded)
+	return v
+}
