@@ -53,6 +53,16 @@ func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions [
 			entries = append(entries, journal.Entry{Key: d.Interruption, Body: journal.Encode(f, newSalt())})
 		}
 	}
+	if len(entries) == 0 {
+		return nil
+	}
+	waiting, err := store.Inbox(ctx, m.Run())
+	if err != nil {
+		return s.refused(err)
+	}
+	if slices.ContainsFunc(waiting, func(e journal.Entry) bool { return e.Key == cancelKey }) {
+		return s.refused(fmt.Errorf("%w: the run is cancelled", ErrNotOpen))
+	}
 	for _, e := range entries {
 		if err := post(ctx, store, m.Run(), e); err != nil {
 			return s.refused(err)

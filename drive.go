@@ -56,12 +56,14 @@ type drive struct {
 	leaseEnd atomic.Int64
 	unkeep   chan struct{}
 	wake     chan struct{}
-	calling  atomic.Pointer[context.CancelFunc] // cancels the model call in flight
+	wakeable *wakeable
+	calling  atomic.Pointer[wakeable] // of the model call in flight
 	unsaved  []journal.Record
 	handed   []machine.Effect // not started yet
 	left     bool             // a body was left running
 
 	request request
+	read    reading
 }
 
 // outcome is how an effect ended.
@@ -83,7 +85,7 @@ func (d *drive) state() *RunState {
 	if d.records.size == 0 {
 		return nil
 	}
-	s := newState(d.records.list(), d.unsaved)
+	s := newState(d.records, d.unsaved)
 	s.staged = d.staged
 	return s
 }
@@ -228,7 +230,7 @@ func (d *drive) unchanged() error {
 // result is what the drive has come to. A stored result of an earlier drive is
 // the same.
 func (d *drive) result() (*Result, error) {
-	s := newState(d.records.list(), nil)
+	s := newState(d.records, nil)
 	s.machine = d.m
 	res := newResult(d.m, s)
 	res.output = d.agent.Output
@@ -283,8 +285,8 @@ func (d *drive) send(ev Event) {
 
 // wakeUp makes the driver look into the inbox now. It is called from any goroutine.
 func (d *drive) wakeUp() {
-	if cancel := d.calling.Load(); cancel != nil {
-		(*cancel)()
+	if c := d.calling.Load(); c != nil {
+		c.cancel()
 	}
 	select {
 	case d.wake <- struct{}{}:

@@ -13,6 +13,13 @@ import (
 	"github.com/pawl-agents/pawl/model"
 )
 
+// wakeable is the context of model calls: one after the other until somebody wakes the
+// driver, which ends it.
+type wakeable struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
 // callModel makes one attempt. Every attempt of a turn sends the same request, also in
 // another process: what the turn recorded is what is sent.
 func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
@@ -22,10 +29,13 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 	}
 	req := &model.Request{Static: d.request.static, Input: d.input(e.From, e.Upto),
 		PreviousResponseID: e.Previous, ConversationID: d.m.Started().Conversation}
-	ctx, cancel := context.WithCancel(d.ctx)
-	defer cancel()
-	d.calling.Store(&cancel)
+	if d.wakeable == nil || d.wakeable.ctx.Err() != nil {
+		d.wakeable = new(wakeable)
+		d.wakeable.ctx, d.wakeable.cancel = context.WithCancel(d.ctx)
+	}
+	d.calling.Store(d.wakeable)
 	defer d.calling.Store(nil)
+	ctx := d.wakeable.ctx
 	if len(d.wake) > 0 {
 		return nil, errWoken
 	}

@@ -20,10 +20,12 @@ const ruleTimeout = 30 * time.Second
 func (d *drive) plan() (journal.Body, error) {
 	n, items, man := d.m.Response()
 	b := &journal.Planned{N: n}
+	d.read.n = 0
 	calls, err := d.readCalls(b, items, man)
 	if err != nil {
 		return nil, err
 	}
+	d.read.n, d.read.calls = n, calls
 	if len(calls) == 0 {
 		if err := d.planFinal(b, items); err != nil {
 			return nil, err
@@ -50,9 +52,15 @@ type plannedCall struct {
 	err  error // why the arguments cannot be used
 }
 
+// reading is what the plan of response n read of its calls.
+type reading struct {
+	n     int
+	calls []plannedCall
+}
+
 // readCalls finds the calls of a response and tells twins, replays and unknown tools.
 func (d *drive) readCalls(b *journal.Planned, items []Item, man *journal.Manifest) ([]plannedCall, error) {
-	calls := make([]plannedCall, 0, len(items))
+	calls := slices.Grow(d.read.calls[:0], len(items))
 	for p, it := range items {
 		c := plannedCall{plan: journal.PlannedCall{P: p}, item: it, kind: it.Type()}
 		if c.kind != item.TypeFunctionCall && !it.NeedsOutput() {

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -19,39 +23,53 @@ const overdueGrace = 250 * time.Millisecond
 
 // body is a call whose body runs beside the driver.
 type body struct {
-	effect machine.Effect
-	tool   *Tool
-	call   Call
-	fc     item.FunctionCall
-	edited string
-	ctx    context.Context // ends at notAfter
-	cancel context.CancelFunc
+	id       journal.EffectID
+	notAfter int64
+	tool     *Tool
+	call     Call
+	fc       item.FunctionCall
+	edited   string
+	ctx      context.Context // ends at notAfter
+	cancel   context.CancelFunc
 }
 
 // startTool runs a tool's body beside the driver. Its intent is durable. The body is
 // entered only while the lease holds, and its context ends at notAfter.
 func (d *drive) startTool(e machine.Effect) {
 	info, _ := d.m.Call(e.ID)
-	b := &body{effect: e, tool: d.tool(info.Spec.Name), edited: info.Edited}
+	b := &body{id: e.ID, notAfter: e.NotAfter, tool: d.tool(info.Spec.Name), edited: info.Edited}
 	b.call = Call{RunContext: d.runContext(), Tool: b.tool.name, ID: info.CallID, Key: e.Key, Attempt: e.ID.A, ApprovedBy: info.By}
-	fc, err := info.Item.FunctionCall()
-	b.fc, b.call.Arguments = fc, argumentsOf(fc.Arguments)
-	if b.edited != "" {
-		b.call.Arguments = b.edited
-	}
-	b.ctx, b.cancel = context.WithDeadline(d.ctx, time.UnixMilli(e.NotAfter))
-	d.bodies[e.ID] = b
-	if err != nil {
+	var err error
+	if b.fc, err = d.functionCall(e.ID, info.Item); err != nil {
 		s := &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed, Error: errorText(err)}
 		s.Output = item.FunctionOutput(info.CallID, "The tool failed: "+s.Error)
 		d.queue = append(d.queue, outcome{id: e.ID, body: s})
 		return
 	}
+	b.call.Arguments = b.fc.Arguments
+	if b.edited != "" {
+		b.call.Arguments = b.edited
+	}
+	b.ctx, b.cancel = context.WithDeadline(d.ctx, time.UnixMilli(e.NotAfter))
+	d.bodies[e.ID] = b
 	select {
 	case d.next <- b:
 	default:
 		go d.work(b)
 	}
+}
+
+// functionCall reads a call, or returns what the plan read of it in this drive.
+func (d *drive) functionCall(id journal.EffectID, it Item) (item.FunctionCall, error) {
+	if d.read.n == id.N {
+		i, ok := slices.BinarySearchFunc(d.read.calls, id.P, func(c plannedCall, p int) int { return c.plan.P - p })
+		if ok {
+			return d.read.calls[i].fc, nil
+		}
+	}
+	fc, err := it.FunctionCall()
+	fc.Arguments = argumentsOf(fc.Arguments)
+	return fc, err
 }
 
 // work runs a body, and then those that are handed to it: a goroutine that has run one
@@ -71,12 +89,12 @@ func (d *drive) runBody(b *body) outcome {
 	ended := false
 	defer func() {
 		if !ended { // the goroutine goes too
-			d.deliver(outcome{id: b.effect.ID, body: b.unknown("the tool ended its goroutine")})
+			d.deliver(outcome{id: b.id, body: b.unknown("the tool ended its goroutine")})
 		}
 	}()
-	o := outcome{id: b.effect.ID}
-	if b.ctx.Err() != nil || time.Now().UnixMilli() >= min(b.effect.NotAfter, d.leaseEnd.Load()) {
-		o.body = &journal.Settled{ID: b.effect.ID, Outcome: journal.NotExecuted}
+	o := outcome{id: b.id}
+	if b.ctx.Err() != nil || time.Now().UnixMilli() >= min(b.notAfter, d.leaseEnd.Load()) {
+		o.body = &journal.Settled{ID: b.id, Outcome: journal.NotExecuted}
 	} else {
 		o.body = b.settled()
 	}
@@ -85,16 +103,16 @@ func (d *drive) runBody(b *body) outcome {
 }
 
 // overdue is when the driver goes on without the body.
-func (b *body) overdue() time.Time { return time.UnixMilli(b.effect.NotAfter).Add(overdueGrace) }
+func (b *body) overdue() time.Time { return time.UnixMilli(b.notAfter).Add(overdueGrace) }
 
 // unknown is the outcome of a body nobody heard the end of.
 func (b *body) unknown(why string) *journal.Settled {
-	return &journal.Settled{ID: b.effect.ID, Outcome: journal.Unknown, Error: why, Output: b.fc.Output(machine.UnknownText(b.effect.Key))}
+	return &journal.Settled{ID: b.id, Outcome: journal.Unknown, Error: why, Output: b.fc.Output(machine.UnknownText(b.call.Key))}
 }
 
 // settled runs the body and says how it ended.
 func (b *body) settled() *journal.Settled {
-	s := &journal.Settled{ID: b.effect.ID}
+	s := &journal.Settled{ID: b.id}
 	note := ""
 	if b.edited != "" {
 		note = "The reviewer changed the arguments to " + b.edited + ".\n"
@@ -138,11 +156,21 @@ func (t *Tool) errorText(ctx context.Context, c *Call, err error) (text string) 
 	return t.onError(ctx, c, err)
 }
 
-// isUnknown says that a body's error leaves open whether it took effect.
+// isUnknown says that a body's error leaves open whether it took effect: it was
+// stopped, or the connection to the far side broke once there was one.
 func isUnknown(err error) bool {
+	for _, is := range []error{context.Canceled, context.DeadlineExceeded, ErrOutcomeUnknown, io.EOF, io.ErrUnexpectedEOF,
+		net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
 	var timeout interface{ Timeout() bool }
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrOutcomeUnknown) ||
-		errors.As(err, &timeout) && timeout.Timeout()
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return true
+	}
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op != "dial"
 }
 
 // argumentsOf reads the empty text as the empty object.

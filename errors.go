@@ -159,6 +159,12 @@ type PanicError struct {
 	Stack string
 }
 
+// Unwrap returns the panic's value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // Error quotes the panic's value.
 func (e *PanicError) Error() string { return fmt.Sprintf("pawl: %s panicked: %v", e.In, e.Value) }
 

@@ -48,7 +48,8 @@ type Interruption struct {
 	// be running. The zero time means now.
 	NotBefore time.Time
 
-	digest item.Digest
+	// Digest is of the arguments. It binds a decision to what its decider saw.
+	Digest item.Digest
 }
 
 func interruptionsOf(m *machine.Machine) []Interruption {
@@ -56,7 +57,7 @@ func interruptionsOf(m *machine.Machine) []Interruption {
 	list := make([]Interruption, 0, len(open))
 	for _, in := range open {
 		v := Interruption{ID: machine.InterruptionID(in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: m.Started().Agent,
-			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, digest: in.Digest}
+			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, Digest: in.Digest}
 		if in.Kind == machine.InDoubt {
 			v.Kind = InDoubt
 		}
@@ -91,7 +92,9 @@ type Decision struct {
 	// Output, for Settle, is the output of the call.
 	Output string
 
-	digest item.Digest
+	// Digest is the interruption's; a decision that has it is refused for other
+	// arguments. Without it the decision is for whatever the call asks.
+	Digest item.Digest
 }
 
 // Approve lets a call run.
@@ -105,8 +108,12 @@ func Reject(interruption, by, message string) Decision {
 	return Decision{Interruption: interruption, Verdict: journal.Reject, By: by, Message: message}
 }
 
-// Edit lets a call run with other arguments.
+// Edit lets a call run with other arguments, which the rule is not asked about again.
+// Empty arguments are refused, rather than read as those of the model.
 func Edit(interruption, by, arguments string) Decision {
+	if arguments == "" {
+		arguments = " "
+	}
 	return Decision{Interruption: interruption, Verdict: journal.Approve, By: by, Arguments: arguments}
 }
 
@@ -143,7 +150,7 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 	case d.Output != "" && d.Verdict != journal.Settle:
 		return journal.Fact{}, errors.New("pawl: an output goes with Settle")
 	}
-	b := &journal.Decided{Call: call, Stage: stage, Digest: d.digest, Verdict: d.Verdict, Sticky: d.Always,
+	b := &journal.Decided{Call: call, Stage: stage, Digest: d.Digest, Verdict: d.Verdict, Sticky: d.Always,
 		Arguments: d.Arguments, Text: d.Message + d.Output, By: d.By, Why: d.Why, At: now.UnixMilli()}
 	if b.Digest.IsZero() {
 		info, _ := m.Call(call)

@@ -32,7 +32,7 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		if from == nil {
 			return &ConfigError{Field: "Resume", Problem: "the state is nil"}
 		}
-		if len(from.records) == 0 {
+		if from.records.size == 0 {
 			return &ConfigError{Field: "Resume", Problem: "the state is empty; read one with ParseRunState"}
 		}
 		given, run = from, from.Run()
@@ -43,8 +43,16 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 	if err != nil {
 		return &RunError{Run: run, State: given, Err: err}
 	}
+	ended := stored.fold().Finished() != nil && !isNew && (given == nil || len(given.staged) == 0)
 	if agent, err = d.r.agentFor(agent, stored.AgentKey()); err != nil {
-		return stored.refused(err)
+		if !ended || !errors.Is(err, ErrUnknownAgent) {
+			return stored.refused(err)
+		}
+		agent = &Agent{Key: stored.AgentKey()}
+	}
+	if ended && opts.Session == nil {
+		d.agent, d.opts, d.resumed, d.records, d.m = agent, opts, true, stored.records, stored.fold()
+		return nil
 	}
 	m := agent.model(opts)
 	if err := agent.check(m); err != nil {
@@ -80,8 +88,8 @@ func (r *Runner) stored(ctx context.Context, run string, given *RunState) (s *Ru
 		return given, true, nil
 	}
 	if given != nil {
-		n := len(given.records)
-		if n > len(records) || records[n-1].Hash != given.records[n-1].Hash {
+		n := given.records.size
+		if n > len(records) || records[n-1].Hash != given.records.list()[n-1].Hash {
 			return nil, false, ErrConflict
 		}
 	}
@@ -89,14 +97,14 @@ func (r *Runner) stored(ctx context.Context, run string, given *RunState) (s *Ru
 	if err != nil {
 		return nil, false, err
 	}
-	s = newState(records, nil)
+	s = newState(ledgerOf(records), nil)
 	s.machine = m
 	return s, false, nil
 }
 
 // forked says that the state is a fork nobody has driven yet.
 func (s *RunState) forked() bool {
-	return s != nil && s.records[len(s.records)-1].Kind == journal.KindForked
+	return s != nil && s.records.list()[s.records.size-1].Kind == journal.KindForked
 }
 
 // reopen submits the staged decisions, claims the run and folds what the store has.
@@ -107,7 +115,7 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 			return behind(err, stored, given)
 		}
 		if stored.fold().Finished() != nil {
-			d.records.add(stored.records)
+			d.records = stored.records
 			d.m = stored.fold()
 			return nil
 		}
@@ -135,7 +143,7 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 
 // behind explains a refused decision by the state being old, if it is.
 func behind(err error, stored, given *RunState) error {
-	if given == nil || len(given.records) == len(stored.records) || errors.Is(err, ErrDecided) || errors.Is(err, ErrCallInFlight) {
+	if given == nil || given.records.size == stored.records.size || errors.Is(err, ErrDecided) || errors.Is(err, ErrCallInFlight) {
 		return err
 	}
 	return stored.refused(fmt.Errorf("%w: %w", ErrConflict, err))
@@ -147,7 +155,7 @@ func (d *drive) adopt(ctx context.Context, given *RunState) error {
 	if d.records.size > 0 {
 		return given.refused(fmt.Errorf("%w: it came into the store at this moment", ErrClaimed))
 	}
-	records := given.records
+	records := given.records.list()
 	if d.session != nil && given.fold().Session() == nil {
 		bound := &journal.Forked{Run: given.Run(), Session: d.r.sessionRef(d.session)}
 		rec := journal.Encode(journal.Fact{Time: time.Now().UnixMilli(), Body: bound}, newSalt())
@@ -242,7 +250,10 @@ func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool)
 		return nil, fmt.Errorf("%w: it is %q in %s", ErrSessionMissing, ref.ID, ref.Backend)
 	}
 	have := r.sessionRef(given)
-	if have.ID != ref.ID || have.Backend != ref.Backend || have.Own != ref.Own {
+	if have.ID == ref.ID && have.Backend == ref.Backend && have.Own != ref.Own {
+		return nil, fmt.Errorf("%w: it is kept by the run's own store, open it through that value", ErrSessionMismatch)
+	}
+	if have.ID != ref.ID || have.Backend != ref.Backend {
 		return nil, fmt.Errorf("%w: it is %q in %s, and %q in %s was given", ErrSessionMismatch, ref.ID, ref.Backend, have.ID, have.Backend)
 	}
 	return given, nil

@@ -170,7 +170,7 @@ func (r *Runner) started(agent *Agent, input Input, opts *RunOptions) (*journal.
 	if err := opts.check(m, false); err != nil {
 		return nil, err
 	}
-	if err := checkInput(input); err != nil {
+	if err := checkInput(input, opts.server()); err != nil {
 		return nil, err
 	}
 	s := &journal.Started{Run: opts.ID, Agent: agent.key(), Digest: inputDigest(agent.key(), input), Input: input,
@@ -187,16 +187,39 @@ func (r *Runner) started(agent *Agent, input Input, opts *RunOptions) (*journal.
 	return s, nil
 }
 
-// checkInput refuses what no model server would take: an item that is none, and a
-// call without its output. An approval cannot be inferred from a place in a list.
-func checkInput(input Input) error {
+// checkInput refuses what no model server would take: an item that is none, a call
+// without its output, an output without its call unless the server has that. An
+// approval cannot be inferred from a place in a list.
+func checkInput(input Input, server bool) error {
 	if err := checkItems(input); err != nil {
 		return &ConfigError{Field: "input", Problem: err.Error()}
 	}
 	if open := openCalls(input); len(open) > 0 {
 		return &ConfigError{Field: "input", Problem: fmt.Sprintf("call %q has no output; a run does not execute calls it did not make", open[0].Head().CallID)}
 	}
+	if orphan, ok := orphanOutput(input); ok && !server {
+		return &ConfigError{Field: "input", Problem: fmt.Sprintf("the output for call %q has no call before it", orphan.Head().CallID)}
+	}
 	return nil
+}
+
+// orphanOutput returns the first output without a call before it.
+func orphanOutput(items []Item) (Item, bool) {
+	type pair struct {
+		t  item.Type
+		id string
+	}
+	called := make(map[pair]bool)
+	for _, it := range items {
+		h := it.Head()
+		if item.IsCall(h.Type) {
+			called[pair{item.OutputType(h.Type), h.CallID}] = true
+		}
+		if item.IsOutput(h.Type) && h.CallID != "" && !called[pair{h.Type, h.CallID}] {
+			return it, true
+		}
+	}
+	return Item{}, false
 }
 
 // checkItems refuses what a ledger could not give back.
@@ -279,7 +302,7 @@ func (r *Runner) State(ctx context.Context, run string) (*RunState, error) {
 	if err != nil {
 		return nil, &RunError{Run: run, Err: err}
 	}
-	s := newState(records, nil)
+	s := newState(ledgerOf(records), nil)
 	s.machine = m
 	return s, nil
 }

@@ -18,7 +18,7 @@ import (
 // Resuming from a state whose run is in the Runner's store takes from it the run's
 // id, its position and the staged decisions; the store says the rest.
 type RunState struct {
-	records []journal.Record // the ledger; shared, never changed
+	records ledger           // shared, never changed
 	unsaved []journal.Record // facts the store did not take
 	staged  []Decision
 	machine *machine.Machine // the fold of records, for questions
@@ -58,22 +58,29 @@ func (l *ledger) add(recs []journal.Record) {
 
 // list returns the records as one slice.
 func (l *ledger) list() []journal.Record {
-	if len(l.parts) > 1 {
+	if len(l.parts) != 1 {
 		l.parts = [][]journal.Record{slices.Concat(l.parts...)}
 	}
 	return l.parts[0]
 }
 
+// ledgerOf returns the ledger of these records.
+func ledgerOf(records []journal.Record) (l ledger) {
+	l.add(records[:len(records):len(records)])
+	return l
+}
+
 // newState returns the state of a ledger that is known to be sound.
-func newState(records, unsaved []journal.Record) *RunState {
-	return &RunState{records: records[:len(records):len(records)], unsaved: unsaved}
+func newState(records ledger, unsaved []journal.Record) *RunState {
+	records.parts = records.parts[:len(records.parts):len(records.parts)] // the drive's own grows on
+	return &RunState{records: records, unsaved: unsaved}
 }
 
 // fold returns the machine of the state. The records passed replay when the state
 // was made, so it cannot fail.
 func (s *RunState) fold() *machine.Machine {
 	if s.machine == nil {
-		m, err := replay(s.records)
+		m, err := replay(s.records.list())
 		if err != nil {
 			m = machine.New()
 		}
@@ -87,7 +94,7 @@ func (s *RunState) Run() string { return s.fold().Run() }
 
 // AgentKey returns the key of the run's agent.
 func (s *RunState) AgentKey() string {
-	if len(s.records) == 0 {
+	if s.records.size == 0 {
 		return ""
 	}
 	return s.fold().Started().Agent
@@ -102,7 +109,7 @@ func (s *RunState) SessionID() string {
 }
 
 // Facts returns the number of facts in the ledger.
-func (s *RunState) Facts() int { return len(s.records) }
+func (s *RunState) Facts() int { return s.records.size }
 
 // Status says where the run stands. A run that somebody drives, or whose driver
 // is gone, is StatusRunning.
@@ -133,15 +140,26 @@ func (s *RunState) Result() *Result { return newResult(s.fold(), s) }
 // Approve stages an approval. It is invisible to other copies of the state until
 // Resume or Decide submits it.
 func (s *RunState) Approve(in Interruption, by string) error {
-	d := Approve(in.ID, by)
-	d.digest = in.digest
-	return s.Decide(d)
+	return s.decideOn(in, Approve(in.ID, by))
 }
 
 // Reject stages a rejection; an empty message means the standard text.
 func (s *RunState) Reject(in Interruption, by, message string) error {
-	d := Reject(in.ID, by, message)
-	d.digest = in.digest
+	return s.decideOn(in, Reject(in.ID, by, message))
+}
+
+// decideOn stages a decision on what its decider was shown: an interruption of another
+// run, or with other arguments, is refused.
+func (s *RunState) decideOn(in Interruption, d Decision) error {
+	d.Digest = in.Digest
+	call, _, err := machine.ParseInterruptionID(in.ID)
+	switch {
+	case err != nil:
+	case in.Run != "" && in.Run != s.Run():
+		return s.refused(fmt.Errorf("%w: %s is of run %s", ErrDecision, in.ID, in.Run))
+	case in.Arguments != "" && in.Arguments != s.fold().Arguments(call):
+		return s.refused(fmt.Errorf("%w: %s does not ask for %s", ErrDecision, in.ID, in.Arguments))
+	}
 	return s.Decide(d)
 }
 
@@ -164,7 +182,7 @@ func (s *RunState) Decide(d Decision) error {
 			return s.repeated(have, f)
 		}
 	}
-	d.digest = f.Body.(*journal.Decided).Digest // also in a document it is for these arguments
+	d.Digest = f.Body.(*journal.Decided).Digest // also in a document it is for these arguments
 	s.staged = append(s.staged[:len(s.staged):len(s.staged)], d)
 	return nil
 }
@@ -189,7 +207,7 @@ func (s *RunState) refused(err error) error { return &RunError{Run: s.Run(), Sta
 func (s *RunState) Fork(id string) (*RunState, error) {
 	m := s.fold()
 	switch {
-	case len(s.records) == 0:
+	case s.records.size == 0:
 		return nil, fmt.Errorf("%w: the state is empty", ErrFork)
 	case id == "" || id == m.Run():
 		return nil, s.refused(fmt.Errorf("%w: a fork needs an id of its own", ErrFork))
@@ -201,7 +219,8 @@ func (s *RunState) Fork(id string) (*RunState, error) {
 		return nil, s.refused(fmt.Errorf("%w: a call may have taken effect", ErrFork))
 	}
 	rec := journal.Encode(journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Forked{Run: id}}, newSalt())
-	f := newState(append(s.records[:len(s.records):len(s.records)], rec), nil)
+	f := newState(s.records, nil)
+	f.records.add([]journal.Record{rec})
 	f.staged = append([]Decision(nil), s.staged...)
 	return f, nil
 }

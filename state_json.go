@@ -39,12 +39,13 @@ func newSalt() (salt [16]byte) {
 // The document has what the model and the tools said, no credentials and not
 // RunOptions.Context. It is as trustworthy as whoever held it.
 func (s *RunState) MarshalJSON() ([]byte, error) {
-	if len(s.records) == 0 {
+	if s.records.size == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrState)
 	}
 	size := 256
-	for i := range s.records {
-		size += len(s.records[i].Payload)*9/8 + 160
+	records := s.records.list()
+	for i := range records {
+		size += len(records[i].Payload)*9/8 + 160
 	}
 	dst := make([]byte, 0, size)
 	m := s.fold()
@@ -53,8 +54,8 @@ func (s *RunState) MarshalJSON() ([]byte, error) {
 	dst = append(dst, `,"status":"`+string(s.Status())+`","epoch":`...)
 	dst = strconv.AppendUint(dst, m.Epoch(), 10)
 	dst = append(dst, `,"head":`...)
-	dst = strconv.AppendInt(dst, int64(len(s.records)), 10)
-	dst = appendRecords(dst, `,"facts":[`, s.records)
+	dst = strconv.AppendInt(dst, int64(s.records.size), 10)
+	dst = appendRecords(dst, `,"facts":[`, records)
 	if len(s.unsaved) > 0 {
 		dst = appendRecords(dst, `,"unsaved":[`, s.unsaved)
 	}
@@ -139,6 +140,7 @@ func checkSchema(data []byte) error {
 func readState(data []byte) (*RunState, error) {
 	s := &RunState{}
 	head, run := int64(-1), ""
+	var records []journal.Record
 	seen := make(map[string]bool)
 	err := jsonscan.Object(data, func(key, value []byte) (err error) {
 		if seen[string(key)] {
@@ -152,7 +154,7 @@ func readState(data []byte) (*RunState, error) {
 		case "head":
 			head, err = jsonscan.Int(value)
 		case "facts":
-			s.records, err = readRecords(value)
+			records, err = readRecords(value)
 		case "unsaved":
 			s.unsaved, err = readRecords(value)
 		case "staged":
@@ -169,10 +171,11 @@ func readState(data []byte) (*RunState, error) {
 	if err != nil {
 		return nil, err
 	}
-	if head != int64(len(s.records)) {
-		return nil, fmt.Errorf("the document has %d facts and says %d", len(s.records), head)
+	if head != int64(len(records)) {
+		return nil, fmt.Errorf("the document has %d facts and says %d", len(records), head)
 	}
-	if s.machine, err = replay(s.records); err != nil {
+	s.records = ledgerOf(records)
+	if s.machine, err = replay(records); err != nil {
 		return nil, err
 	}
 	if run != s.machine.Run() {
@@ -235,8 +238,8 @@ func (d Decision) appendJSON(dst []byte) []byte {
 			dst = jsonscan.AppendString(dst, *m.text)
 		}
 	}
-	if !d.digest.IsZero() {
-		dst = append(dst, `,"digest":"`+d.digest.String()+`"`...)
+	if !d.Digest.IsZero() {
+		dst = append(dst, `,"digest":"`+d.Digest.String()+`"`...)
 	}
 	return append(dst, '}')
 }
@@ -251,7 +254,7 @@ func readDecision(value []byte) (d Decision, err error) {
 		case "digest":
 			text, err := jsonscan.String(v)
 			if err == nil {
-				d.digest, err = item.ParseDigest(text)
+				d.Digest, err = item.ParseDigest(text)
 			}
 			return err
 		}
