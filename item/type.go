@@ -67,6 +67,16 @@ func OutputType(t Type) Type {
 // [Item.NeedsOutput] knows which.
 func IsCall(t Type) bool { return OutputType(t) != "" }
 
+// IsOutput reports whether items of type t answer a call.
+func IsOutput(t Type) bool {
+	switch t {
+	case TypeFunctionCallOutput, TypeCustomToolCallOutput, TypeComputerCallOutput, TypeLocalShellCallOutput, TypeShellCallOutput,
+		TypeApplyPatchCallOutput, TypeToolSearchOutput:
+		return true
+	}
+	return false
+}
+
 // NeedsOutput reports whether the item is a call that this side must answer with an item of its [OutputType]. A shell_call in
 // a container and a tool_search_call are run by the server unless they say otherwise ("environment" absent or of type "local",
 // "execution" of "client").

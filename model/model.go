@@ -20,7 +20,8 @@ type Model interface {
 	// between calls.
 	Info() Info
 
-	// Call makes exactly one attempt. With a nil emit it blocks until the whole
+	// Call makes exactly one attempt. It must return soon after ctx ended: the run
+	// waits for it. With a nil emit it blocks until the whole
 	// response is there; otherwise it streams, and emit receives each event on
 	// the calling goroutine before Call goes on. If emit returns false the call
 	// is abandoned and returns ErrAbandoned.
