@@ -112,18 +112,25 @@ func goOn(ctx context.Context, r *pawl.Runner, ticket string) (*pawl.Result, err
 	return res, err
 }
 
-// At the start of the program: runs that a crash left behind have no end.
+// At the start of the program: runs that a crash left behind have no end. Those that wait for somebody are left alone.
 func goOnWithAll(ctx context.Context, r *pawl.Runner, store *sqlstore.Store) error {
-	open, err := store.List(ctx, journal.Query{Open: true})
-	if err != nil {
-		return err
-	}
-	for _, run := range open {
-		if _, err := goOn(ctx, r, run.Run); err != nil {
-			fmt.Println("not yet:", err) // it stays resumable
+	q := journal.Query{Open: true}
+	for {
+		open, err := store.List(ctx, q)
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		for _, run := range open {
+			q.Before = run.Run
+			state, err := r.State(ctx, run.Run)
+			if err == nil && state.Status() != pawl.StatusWaiting {
+				_, err = goOn(ctx, r, run.Run)
+			}
+			if err != nil {
+				fmt.Println("not yet:", err) // it stays resumable
+			}
 		}
 	}
-	return nil
 }
 
 // A run is started in one place, decided in another, and goes on in a third: all they share is a store and the run's id.

@@ -93,8 +93,9 @@ type Func[In, Out any] struct {
 	// has to decide. It may run again after a crash, until its answer is recorded.
 	Approve func(ctx context.Context, c *Call, in In) (Gate, error)
 	// Run is the body. An error is shown to the model. An error that wraps a
-	// context error or ErrOutcomeUnknown, or whose Timeout() is true, means that the
-	// outcome is unknown. A panic is recovered and is an error.
+	// context error, ErrOutcomeUnknown, io.EOF or a broken connection, or whose
+	// Timeout() is true, means that the outcome is unknown. A panic is recovered and
+	// is an error.
 	Run func(ctx context.Context, c *Call, in In) (Out, error)
 	// Timeout bounds the body; 0 means DefaultToolTimeout. What happened to a
 	// call that ran into it is unknown.

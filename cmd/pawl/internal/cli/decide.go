@@ -38,12 +38,15 @@ func (v *decider) flags(cmd *cobra.Command) {
 func (a *app) approveCommand() *cobra.Command {
 	var v decider
 	cmd := a.decideCommand("approve", "Let a waiting call run", &v, pawl.ApprovalNeeded, func(id string) pawl.Decision {
-		d := pawl.Edit(id, v.by, v.arguments)
+		d := pawl.Approve(id, v.by)
+		if v.arguments != "" {
+			d = pawl.Edit(id, v.by, v.arguments)
+		}
 		d.Always = v.always
 		return d
 	})
 	v.check = func() error {
-		if _, err := item.Canonical(v.arguments); v.arguments != "" && err != nil {
+		if _, err := item.Canonical(v.arguments); cmd.Flags().Changed("arguments") && err != nil {
 			return &usageError{fmt.Errorf("--arguments: %s", strings.TrimPrefix(err.Error(), "pawl: "))}
 		}
 		return nil

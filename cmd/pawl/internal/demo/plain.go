@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -120,8 +121,8 @@ func (f Fault) Mode() Mode {
 	return ModeStore
 }
 
-// ErrInjected is the failure of a faulty session.
-var ErrInjected = errors.New("disk full (injected)")
+// ErrInjected marks the failure of a faulty session.
+var ErrInjected = errors.New("injected")
 
 // faultySession fails the first append that holds the output of a refund.
 type faultySession struct {
@@ -140,8 +141,9 @@ func (f *faultySession) Append(ctx context.Context, items []item.Item) error {
 		if err := f.plainSession.Append(ctx, items); err != nil {
 			return err
 		}
+		return fmt.Errorf("connection lost before the answer came (%w)", ErrInjected)
 	}
-	return ErrInjected
+	return fmt.Errorf("disk full (%w)", ErrInjected)
 }
 
 func isRefundCall(it item.Item) bool {
