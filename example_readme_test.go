@@ -39,9 +39,10 @@ func Example() {
 		fmt.Println("may I", in.Tool, in.Arguments)
 		state.Approve(in, "alice@example.org")
 	}
-	res, err := new(pawl.Runner).Resume(ctx, agent, state, nil)
-	fmt.Println(res.FinalOutput, err)
+	if res, err := new(pawl.Runner).Resume(ctx, agent, state, nil); err == nil {
+		fmt.Println(res.FinalOutput)
+	}
 	// Output:
 	// may I refund {"order":9,"cents":8000}
-	// Your money is on its way. <nil>
+	// Your money is on its way.
 }
