@@ -30,7 +30,7 @@ type drive struct {
 	epoch      uint64
 	records    ledger
 	pending    []journal.Fact // handed out by the machine, not recorded
-	salts      [][16]byte     // of the facts encoded last
+	salts      []byte         // of the facts encoded last
 	consume    []string
 
 	caller context.Context

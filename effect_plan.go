@@ -61,8 +61,9 @@ type reading struct {
 // readCalls finds the calls of a response and tells twins, replays and unknown tools.
 func (d *drive) readCalls(b *journal.Planned, items []Item, man *journal.Manifest) ([]plannedCall, error) {
 	calls := slices.Grow(d.read.calls[:0], len(items))
+	heads := d.m.Heads()
 	for p, it := range items {
-		c := plannedCall{plan: journal.PlannedCall{P: p}, item: it, kind: it.Type()}
+		c := plannedCall{plan: journal.PlannedCall{P: p}, item: it, kind: heads[p].Type}
 		if c.kind != item.TypeFunctionCall && !it.NeedsOutput() {
 			continue
 		}

@@ -50,7 +50,7 @@ func TestTurnIsSmall(t *testing.T) {
 
 func BenchmarkEncodeTurn(b *testing.B) {
 	facts := turn()
-	salts := make([][16]byte, len(facts))
+	salts := make([]byte, 16*len(facts))
 	b.ReportAllocs()
 	for b.Loop() {
 		journal.EncodeAll(facts, salts)

@@ -23,12 +23,12 @@ const onStack = 2048
 // valid UTF-8: each byte that is not becomes U+FFFD. Items are embedded as their
 // bytes, unchanged; a list must not hold the zero Item.
 func Encode(f Fact, salt [16]byte) Record {
-	return EncodeAll([]Fact{f}, [][16]byte{salt})[0]
+	return EncodeAll([]Fact{f}, salt[:])[0]
 }
 
-// EncodeAll is Encode for facts that are appended together, each with its salt. Their
-// payloads share memory.
-func EncodeAll(facts []Fact, salts [][16]byte) []Record {
+// EncodeAll is Encode for facts that are appended together. Their salts stand one behind
+// the other in salts; their payloads share memory.
+func EncodeAll(facts []Fact, salts []byte) []Record {
 	recs := make([]Record, len(facts))
 	var leafSpace [onStack]byte
 	var textSpace [2 * onStack]byte
@@ -37,7 +37,7 @@ func EncodeAll(facts []Fact, salts [][16]byte) []Record {
 	ends := few[:0] // of the payloads in text
 	for i, f := range facts {
 		r := &recs[i]
-		*r = Record{Version: version, Frame: f.Frame, Time: f.Time, Salt: salts[i]}
+		*r = Record{Version: version, Frame: f.Frame, Time: f.Time, Salt: [16]byte(salts[16*i:])}
 		if f.Body != nil {
 			r.Kind = f.Body.Kind()
 		}

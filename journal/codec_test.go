@@ -228,11 +228,12 @@ func TestEncodeAll(t *testing.T) {
 	for range 3 { // more than fit on the stack
 		facts = append(facts, facts...)
 	}
-	salts := make([][16]byte, len(facts))
+	var salts []byte
 	var want []journal.Record
 	for i, f := range facts {
-		salts[i] = [16]byte{byte(i), 1}
-		want = append(want, journal.Encode(f, salts[i]))
+		salt := [16]byte{byte(i), 1}
+		salts = append(salts, salt[:]...)
+		want = append(want, journal.Encode(f, salt))
 	}
 	if diff := cmp.Diff(want, journal.EncodeAll(facts, salts)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -19,7 +19,7 @@ func (m *Machine) checkPlanned(b *journal.Planned) error {
 	items := m.history[r.first:r.end]
 	next := 0
 	for i := range items {
-		head := items[i].item.Head()
+		head := &m.heads[i]
 		planned := next < len(b.Calls) && b.Calls[next].P == i
 		if needsOutput(items[i].item, head.Type) != planned {
 			return notDue("the item at %d of response %d is not planned as what it is", i, b.N)
@@ -72,7 +72,7 @@ type named struct {
 
 // checkPlannedCall checks one call; ids are those of the calls before it, nil if there
 // is only this one.
-func (m *Machine) checkPlannedCall(r *response, head item.Head, pc *journal.PlannedCall, ids map[string]named) error {
+func (m *Machine) checkPlannedCall(r *response, head *item.Head, pc *journal.PlannedCall, ids map[string]named) error {
 	function := head.Type == item.TypeFunctionCall || head.Type == item.TypeCustomToolCall
 	switch {
 	case !function || pc.Tool < -1: // [M7.3]

@@ -192,6 +192,10 @@ func (m *Machine) foldResponded(b *journal.Responded) {
 	t.open, t.doubt, t.again, t.retryAt = false, false, false, 0
 	r := &response{n: len(m.responses) + 1, turn: t.n, id: b.ResponseID, first: len(m.history), manifest: t.manifest}
 	m.extend(b.Items)
+	m.heads = m.heads[:0]
+	for _, it := range b.Items {
+		m.heads = append(m.heads, it.Head())
+	}
 	r.end, r.outEnd = len(m.history), len(m.history)
 	m.responses = append(m.responses, r)
 	switch {
@@ -207,6 +211,7 @@ func (m *Machine) foldPlanned(b *journal.Planned) {
 	r := m.last()
 	m.landed(effect(journal.EffectPlan, b.N))
 	calls := make([]call, len(b.Calls))
+	r.calls = make([]*call, 0, len(b.Calls))
 	for i := range b.Calls {
 		pc := &b.Calls[i]
 		at := r.first + pc.P
@@ -214,7 +219,7 @@ func (m *Machine) foldPlanned(b *journal.Planned) {
 			m.history[at].dropped = true
 			continue
 		}
-		head := m.history[at].item.Head()
+		head := &m.heads[pc.P]
 		c := &calls[i]
 		*c = call{
 			id:     journal.EffectID{Kind: journal.EffectTool, N: r.n, P: pc.P},

@@ -28,6 +28,7 @@ type state struct {
 	turn      turn
 	manifests map[int]*journal.Manifest
 	responses []*response
+	heads     []item.Head      // of the newest response's items
 	running   int              // calls of the newest response that are running
 	seen      map[string]*call // by call id, if the model's ids are unique
 	chain     chain

@@ -180,6 +180,10 @@ func (m *Machine) Response() (n int, items []item.Item, man *journal.Manifest) {
 	return r.n, items, r.manifest
 }
 
+// Heads returns the heads of the newest response's items. They are valid until the next
+// response.
+func (m *Machine) Heads() []item.Head { return m.heads }
+
 // Result is one settled call for a custom tool-use behaviour.
 type Result struct {
 	Name, CallID, Arguments string
