@@ -280,14 +280,19 @@ func TestDocumentWithOpenCall(t *testing.T) {
 			f.Run = func(context.Context, *pawl.Call, charge) (string, error) { body(); return "", nil }
 		}))
 	}
-	s, err := pawl.ParseRunState(snapshot(t, agent, &pawl.RunOptions{}))
-	if err != nil {
-		t.Fatal(err)
+	doc := snapshot(t, agent, &pawl.RunOptions{})
+	for name, tt := range map[string]struct {
+		owner func(*journal.Owner)
+		waits bool
+	}{"alive": {alive, true}, "elsewhere": {elsewhere, true}, "gone": {gone, false}} {
+		t.Run(name, func(t *testing.T) {
+			left := pawl.Runner{Store: abandoned(t, doc, tt.owner)}
+			var r pawl.Runner
+			res := must(t)(r.Resume(t.Context(), agent(nil), viaJSON(t, replays(t, &left, "r")), nil))
+			if !res.Waiting() || res.Interruptions[0].NotBefore.IsZero() == tt.waits {
+				t.Errorf("result %+v", res)
+			}
+			replays(t, &r, "r")
+		})
 	}
-	var r pawl.Runner
-	res := must(t)(r.Resume(t.Context(), agent(nil), s, nil))
-	if !res.Waiting() || res.Interruptions[0].NotBefore.IsZero() {
-		t.Errorf("result %+v", res)
-	}
-	replays(t, &r, "r")
 }

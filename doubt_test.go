@@ -272,7 +272,10 @@ func TestLateOutcomeIsNotShown(t *testing.T) {
 			}
 		})
 		slow := charging("slow", &e, func(f *pawl.Func[charge, string]) {
-			f.Run = func(context.Context, *pawl.Call, charge) (string, error) { time.Sleep(2 * time.Minute); return "slow", nil }
+			f.Run = func(context.Context, *pawl.Call, charge) (string, error) {
+				time.Sleep(2 * time.Minute)
+				return "slow", nil
+			}
 		})
 		var r pawl.Runner
 		got, err := trail(r.Stream(t.Context(), agentWith(m, deaf, slow), pawl.UserText("go"), nil))

@@ -332,7 +332,7 @@ func TestDocumentAndStore(t *testing.T) {
 				t.Errorf("another verdict: %v", err)
 			}
 			// A document that knows more than the store is of another history.
-			ahead := viaJSON(t, second)
+			ahead := viaJSON(t, replays(t, r, "r"))
 			rec := journal.Encode(journal.Fact{Time: 1, Body: &journal.Resumed{}}, [16]byte{})
 			doc := strings.Replace(string(marshal(t, ahead)), fmt.Sprintf(`"head":%d`, ahead.Facts()), fmt.Sprintf(`"head":%d`, ahead.Facts()+1), 1)
 			doc = doc[:len(doc)-2] + "," + string(journal.AppendRecordJSON(nil, &rec)) + "]}"
