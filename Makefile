@@ -15,7 +15,7 @@ CHECKS    ?= 1000
 AGAIN     ?= 2
 KILLS     ?= 100
 else
-FUZZTIME  ?= 1m
+FUZZTIME  ?= 10m
 CHECKS    ?= 20000
 AGAIN     ?= 5
 KILLS     ?= 300
