@@ -19,10 +19,10 @@ func derive(t reflect.Type) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pawl: no strict schema for %s: %w", t, err)
 	}
-	s := &Schema{strict: true, goType: t, root: root.node, precise: d.provided}
+	s := &Schema{strict: true, goType: t, root: root.node, value: root, precise: d.provided}
 	if !isObject(s.root) {
 		s.wrapped = true
-		s.root = newStructNode(field{responseKey, slot{node: s.root}})
+		s.root = newStructNode(field{name: responseKey, slot: slot{node: s.root}})
 	}
 	b := &builder{root: s.root, names: d.recursive}
 	doc, err := b.document()
@@ -153,7 +153,7 @@ func (d *deriver) structNode(t reflect.Type) (node, error) {
 			return nil, within(f.goName, err)
 		}
 		n.index[f.name] = len(n.fields)
-		n.fields = append(n.fields, field{f.name, s})
+		n.fields = append(n.fields, field{f.name, s, f.path})
 	}
 	return n, nil
 }

@@ -14,6 +14,7 @@ type jsonField struct {
 	name     string // of the property
 	goName   string // with the embedded structs that promote it
 	goType   reflect.Type
+	path     []int // to the field, through embedded structs
 	tag      reflect.StructTag
 	optional bool
 	tagged   bool // name comes from a tag
@@ -78,14 +79,14 @@ func (c *fieldCollector) collect(t reflect.Type, parent jsonField) error {
 	c.open = append(c.open, t)
 	defer func() { c.open = c.open[:len(c.open)-1] }()
 	for i := range t.NumField() {
-		if err := c.add(t.Field(i), parent); err != nil {
+		if err := c.add(t.Field(i), i, parent); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *fieldCollector) add(sf reflect.StructField, parent jsonField) error {
+func (c *fieldCollector) add(sf reflect.StructField, at int, parent jsonField) error {
 	tag := sf.Tag.Get("json")
 	name, options, _ := strings.Cut(tag, ",")
 	embedded := embeddedStruct(sf)
@@ -96,7 +97,7 @@ func (c *fieldCollector) add(sf reflect.StructField, parent jsonField) error {
 		name = ""
 	}
 	f := jsonField{name: name, goName: sf.Name, goType: sf.Type, tag: sf.Tag, optional: parent.optional, tagged: name != "",
-		depth: parent.depth}
+		depth: parent.depth, path: append(slices.Clip(parent.path), at)}
 	if parent.goName != "" {
 		f.goName = parent.goName + "." + sf.Name
 	}

@@ -39,6 +39,7 @@ type structNode struct {
 type field struct {
 	name string
 	slot slot
+	path []int // to the field of the Go struct
 }
 
 func (n *structNode) schema(b *builder) value {

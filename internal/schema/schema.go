@@ -55,6 +55,7 @@ type Schema struct {
 	wrapped bool         // the value of goType is the property named responseKey
 	goType  reflect.Type // nil if made by FromJSON
 	root    node
+	value   slot // of a goType
 	precise bool // numbers may land in an interface value and must not become floats there
 }
 
@@ -138,10 +139,13 @@ func (s *Schema) Decode(text string, dst any) (err error) {
 		text = response(text)
 	}
 	target.Elem().SetZero()
-	if s.precise {
+	switch {
+	case s.precise:
 		return refused(unmarshalPrecise(text, dst))
+	case s.goType == nil:
+		return refused(json.Unmarshal([]byte(text), dst))
 	}
-	return refused(json.Unmarshal([]byte(text), dst))
+	return refused(s.value.read(strings.Trim(text, " \t\r\n"), target.Elem()))
 }
 
 // unmarshalPrecise decodes numbers into interface values as [json.Number].
