@@ -139,7 +139,7 @@ func (w *world) turnDue() bool {
 		return false
 	}
 	r := w.response()
-	return r == nil || r.plan != nil && !w.anyOpen() && !w.verdictDue() && !w.ended()
+	return r == nil || r.plan != nil && !w.anyOpen() && !w.verdictDue() && !w.endsTheRun()
 }
 
 func (w *world) checkPrepared(b *journal.Prepared) answer {

@@ -116,6 +116,11 @@ func (d *draw) call(w *world, sofar []item.Item) item.Item {
 	return item.FunctionCallItem("", d.next("c"), name, pick(d, "arguments", `{"a":1}`, `{"a": 2}`, `{"a":1}`, `{"a"`))
 }
 
+func hosted(kind string) item.Item {
+	it, _ := item.ParseString(fmt.Sprintf(`{"type":%q,"id":"h","call_id":"h","environment":{"type":"container_reference"}}`, kind))
+	return it
+}
+
 func (d *draw) responded(w *world, id journal.EffectID) *journal.Responded {
 	b := &journal.Responded{ID: id, RequestID: d.next("req")}
 	if d.maybe("usage") {
@@ -126,6 +131,9 @@ func (d *draw) responded(w *world, id journal.EffectID) *journal.Responded {
 	}
 	for range pick(d, "calls", 2, 1, 1, 3, 0) {
 		b.Items = append(b.Items, d.call(w, b.Items))
+	}
+	if d.seldom(3, "other items") { // the server ran the last two
+		b.Items = append([]item.Item{item.ReasoningItem("", "hm"), hosted("web_search_call"), hosted("shell_call")}, b.Items...)
 	}
 	if len(b.Items) == 0 || d.seldom(2, "message") {
 		b.Items = append(b.Items, d.message())

@@ -81,6 +81,7 @@ func (p *player) badly(w *world, id journal.EffectID) journal.Body {
 	return &journal.Failed{ID: id, Code: p.next("code "), Unknown: p.maybe("unknown")}
 }
 
+// decide decides a call, or lets its result come late.
 func (p *player) decide() {
 	w := p.n.read()
 	var calls []*call
@@ -108,6 +109,7 @@ func (p *player) decide() {
 	p.do(p.decision(w, c))
 }
 
+// endEffect ends an effect, which may have an outcome all the same.
 func (p *player) endEffect() {
 	w := p.n.read()
 	ids := slices.Concat(w.flight, []journal.EffectID{{Kind: journal.EffectPlan, N: 1, A: 1}})

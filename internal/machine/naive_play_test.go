@@ -46,6 +46,7 @@ func play(t *rapid.T, hit func(string)) {
 	p.shadow()
 }
 
+// begin starts another run, after asking about starts that are none.
 func (p *player) begin(hit func(string)) {
 	p.m, p.n, p.now, p.until, p.script = machine.New(), &naive{hit: hit}, 1000, map[journal.EffectID]int64{}, nil
 	start := p.started()
@@ -59,6 +60,7 @@ func (p *player) begin(hit func(string)) {
 	}
 }
 
+// note adds a line to the script, which says when, and what was done.
 func (p *player) note(format string, args ...any) {
 	p.script = append(p.script, fmt.Sprintf(format, args...))
 }
@@ -127,6 +129,7 @@ func (p *player) probe(take bool) {
 	p.do(b)
 }
 
+// step does what a driver does, or a person, or a crash.
 func (p *player) step() {
 	w := p.n.read()
 	do := pick(p.draw, "do", "work", "work", "work", "work", "decide", "trouble", "work", "work", "work", "work", "work", "work",
@@ -204,6 +207,7 @@ func (p *player) work() {
 	}
 }
 
+// ready asks both readings what to do, and mostly saves what must be saved.
 func (p *player) ready() {
 	rd := p.n.ready(p.now)
 	got := p.m.Ready(p.now)

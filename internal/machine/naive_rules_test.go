@@ -88,7 +88,7 @@ func (w *world) rule() int {
 		func() bool { return w.cancelled && !w.anyOpen() },
 		w.anyOpen,
 		w.verdictDue,
-		w.ended,
+		w.endsTheRun,
 		func() bool { return w.maxTurns > 0 && len(w.turns) >= w.maxTurns },
 	} {
 		if holds() {
@@ -153,7 +153,7 @@ func (w *world) verdictDue() bool {
 		r.judged == nil && len(w.results()) > 0
 }
 
-func (w *world) ended() bool { return w.end() != nil }
+func (w *world) endsTheRun() bool { return w.end() != nil }
 
 // end is M14.1 and M14.2: how the newest response ends the run, if it does.
 func (w *world) end() *journal.Finished {
@@ -257,7 +257,7 @@ func (r *ruling) apply(rule int) {
 		if w.response() != nil && w.response().plan == nil {
 			r.hit("M15.4 a response without a plan")
 		}
-		if w.ended() {
+		if w.endsTheRun() {
 			r.hit("M15.5 cancelled at its end")
 		}
 		r.emit(&journal.Finished{Cancelled: true, At: -1})

@@ -236,11 +236,12 @@ func (d *draw) strayPlan(w *world) *journal.Planned {
 	case "gate":
 		p.Gate = pick(d, "gate", journal.Ask, journal.Allow, journal.Gate("odd"))
 	case "tool":
-		p.Tool = pick(d, "tool", -1, 9, -2)
+		p.Tool = pick(d, "tool", -1, len(w.response().manifest.Tools)+len(b.Tools), -2)
 	case "place":
 		p.P++
 	case "output":
-		p.Output = pick(d, "output", item.Item{}, item.FunctionOutput("odd", ""))
+		other := (&call{item: w.response().items[p.P]}).answer("another output")
+		p.Output = pick(d, "output", other, item.Item{}, item.FunctionOutput("odd", ""))
 	case "unreadable":
 		p.Unreadable = !p.Unreadable
 	case "digest":
