@@ -92,6 +92,9 @@ func (in Input) Body(head, tail []byte) Body {
 	}
 	if string(m.text[:m.head]) != string(head) {
 		size := len(head) + len(m.text) - m.head + len(tail)
+		for _, it := range in.items[m.n:] {
+			size += len(it.Raw()) + 1
+		}
 		text := append(make([]byte, 0, size+size/4), head...) // with room for what the next turn adds
 		m.text, m.head = append(text, m.text[m.head:]...), len(head)
 	}

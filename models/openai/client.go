@@ -38,15 +38,18 @@ type Options struct {
 // Client holds what requests to one server have in common. Any number of goroutines may use it.
 type Client struct {
 	api openaigo.Client
+	// same is set if every request of the client is the same but for its body.
+	same *sameRequest
 	// invalid is why the options cannot be used; every call returns it.
 	invalid error
 }
 
 // New returns a client. Options that cannot be used are reported by the first call, before anything is sent.
 func New(opts Options) *Client {
+	sender, own := httpClient(opts.HTTPClient)
 	requestOptions := []option.RequestOption{
 		option.WithEnvironmentProduction(),
-		option.WithHTTPClient(httpClient(opts.HTTPClient)),
+		option.WithHTTPClient(sender),
 		option.WithMiddleware(prepare),
 	}
 	add := func(value string, build func(string) option.RequestOption) {
@@ -61,11 +64,15 @@ func New(opts Options) *Client {
 	requestOptions = append(requestOptions, headerOptions(opts.Headers)...)
 	requestOptions = append(requestOptions, opts.RequestOptions...)
 	requestOptions = append(requestOptions, option.WithMaxRetries(0))
-	return &Client{
+	c := &Client{
 		// A literal, because the library's constructor reads the environment.
 		api:     openaigo.Client{Options: requestOptions},
 		invalid: opts.check(),
 	}
+	if own && len(opts.RequestOptions) == 0 {
+		c.same = &sameRequest{client: sender}
+	}
+	return c
 }
 
 // FromEnv returns the options that the environment holds: OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_ORG_ID and
@@ -104,20 +111,20 @@ func (o *Options) check() error {
 	return nil
 }
 
-// httpClient returns what sends the requests.
-func httpClient(own *http.Client) option.HTTPClient {
-	if own != nil {
-		return own
+// httpClient returns what sends the requests, and whether that is a transport of net/http that nobody else has.
+func httpClient(given *http.Client) (client option.HTTPClient, own bool) {
+	if given != nil {
+		return given, false
 	}
 	standard, ok := http.DefaultTransport.(*http.Transport)
 	if !ok { // replaced by the application, which then knows what it wants
-		return oneRequest{http.DefaultTransport}
+		return oneRequest{http.DefaultTransport}, false
 	}
 	transport := standard.Clone()
 	transport.MaxIdleConnsPerHost = 256 // not 2: runs are many and go to one host
 	transport.MaxIdleConns = 0
 	transport.WriteBufferSize = 32 << 10 // a request has a history in it; net/http copies what does not fit through another 32 kB
-	return oneRequest{transport}
+	return oneRequest{transport}, true
 }
 
 // oneRequest sends a request once and as it is. An http.Client would follow a redirect, and turn the request into a GET on the
@@ -181,7 +188,12 @@ func (c *Client) do(
 		params = body
 	}
 	var res *http.Response
-	err := c.api.Execute(sent.watch(ctx), method, path, params, &res, opts...)
+	var err error
+	if c.same != nil && path == responsesPath && len(opts) == 0 {
+		res, err = c.same.send(sent.watch(ctx), &c.api, body)
+	} else {
+		err = c.api.Execute(sent.watch(ctx), method, path, params, &res, opts...)
+	}
 	if res != nil && (res.StatusCode < 200 || res.StatusCode > 299) {
 		return nil, httpError(res)
 	}
