@@ -117,22 +117,17 @@ func ParseRunState(data []byte) (*RunState, error) {
 	return s, nil
 }
 
-// errFound ends a scan.
-var errFound = errors.New("found")
-
 // checkSchema reads the schema's name before anything else is interpreted.
 func checkSchema(data []byte) error {
 	schema := ""
 	err := jsonscan.Object(data, func(key, value []byte) (err error) {
 		if string(key) == "schema" {
-			if schema, err = jsonscan.String(value); err == nil {
-				err = errFound
-			}
+			schema, err = jsonscan.String(value)
 		}
 		return err
 	})
 	switch {
-	case err != nil && err != errFound:
+	case err != nil:
 		return fmt.Errorf("%w: %w", ErrState, err)
 	case schema == StateSchema:
 		return nil
