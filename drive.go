@@ -155,6 +155,7 @@ func (d *drive) loop() (*Result, error) {
 			if err := d.commit(rd.Batch); err != nil {
 				return nil, d.halt(err)
 			}
+			now = time.Now()
 		}
 		if rd.Status != machine.Running {
 			again, err := d.more(rd.Status)
@@ -169,7 +170,7 @@ func (d *drive) loop() (*Result, error) {
 		if d.gone || d.ctx.Err() != nil {
 			return nil, d.halt(d.cause())
 		}
-		if err := d.hold(); err != nil {
+		if err := d.hold(now); err != nil {
 			return nil, d.halt(err)
 		}
 		if len(rd.Facts)+len(rd.Effects)+len(d.bodies)+d.waits == 0 {

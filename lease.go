@@ -105,7 +105,7 @@ func (d *drive) renew(ttl time.Duration) error {
 	err := d.store.Renew(d.bg, d.claimedRun, d.epoch, ttl)
 	switch {
 	case err == nil:
-		d.leaseEnd.Store(now.Add(ttl).UnixMilli())
+		d.extend(now.Add(ttl).UnixMilli())
 		return nil
 	case errors.Is(err, ErrFenced):
 		d.leaseEnd.Store(0)
@@ -116,9 +116,19 @@ func (d *drive) renew(ttl time.Duration) error {
 	return err
 }
 
+// extend moves the end of the lease on. An answer that was long on its way must not move
+// it back behind a newer one.
+func (d *drive) extend(end int64) {
+	for have := d.leaseEnd.Load(); have < end; have = d.leaseEnd.Load() {
+		if d.leaseEnd.CompareAndSwap(have, end) {
+			return
+		}
+	}
+}
+
 // hold makes sure of the lease before an effect is started.
-func (d *drive) hold() error {
-	if time.Now().UnixMilli() < d.leaseEnd.Load() {
+func (d *drive) hold(now time.Time) error {
+	if now.UnixMilli() < d.leaseEnd.Load() {
 		return nil
 	}
 	return d.renew(d.lease())

@@ -55,8 +55,8 @@ const (
 // address of the outcome. Without the attempt it is what the idempotency key is
 // derived from.
 type EffectID struct {
-	Kind    EffectKind
 	N, P, A int
+	Kind    EffectKind // last, so that there is no gap in what is hashed: ids are keys
 }
 
 // String returns the id as it stands in the ledger, for example "t3.1.1".
