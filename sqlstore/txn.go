@@ -24,15 +24,24 @@ type txn struct {
 // begin takes the database's write lock. The wait for it ends with ctx; the
 // transaction, once begun, does not.
 func (s *Store) begin(ctx context.Context) (*txn, error) {
+	if ctx.Done() == nil { // to watch it would take a goroutine
+		return s.beginIn(ctx, func() {})
+	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
-	tx, err := s.write.BeginTx(life, nil)
+	t, err := s.beginIn(life, end)
 	if !stop() { // ctx is done
 		if err == nil {
-			tx.Rollback()
+			t.end()
 		}
 		return nil, ctx.Err()
 	}
+	return t, err
+}
+
+// beginIn begins a transaction that ends with life, if not before. end ends life.
+func (s *Store) beginIn(life context.Context, end func()) (*txn, error) {
+	tx, err := s.write.BeginTx(life, nil)
 	if err != nil {
 		end()
 		return nil, fault("begin", err)
