@@ -16,14 +16,14 @@ const (
 		WHERE id = ? AND epoch = ? AND until IS NOT NULL AND head = ?`
 	// A run is listed by its first facts. It gets its final number with them.
 	sqlCreate = `UPDATE pawl_runs SET id = 1 + (SELECT max(id) FROM pawl_runs), created = updated WHERE id = ? RETURNING id`
-	sqlFact   = `INSERT INTO pawl_facts (run, seq, kind, version, frame, time, payload, salt, hash)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlFact   = `INSERT INTO pawl_facts (id, kind, version, frame, time, payload, salt, hash)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	sqlBindSession = `UPDATE pawl_runs SET session = nullif(?, '') WHERE id = ?`
 	sqlEnd         = `UPDATE pawl_runs SET ended = 1 WHERE id = ?`
 
 	sqlHead  = `SELECT id, head FROM pawl_runs WHERE run = ?`
 	sqlFacts = `SELECT seq, kind, version, frame, time, payload, salt, hash FROM pawl_facts
-		WHERE run = ? AND seq > ? ORDER BY seq`
+		WHERE id > ? AND id <= ? ORDER BY id`
 )
 
 // Append implements journal.Driver. The error wraps ErrBusy if another process kept
@@ -108,10 +108,17 @@ func (t *txn) list(id int64, first bool, l listing) (int64, error) {
 	return id, nil
 }
 
+// maxFacts is the largest number of a fact in its run.
+const maxFacts = 1<<32 - 1
+
+// factID is the key of a fact: the facts of a run lie together and in order, without an
+// index beside the table that holds them.
+func factID(run int64, seq uint64) int64 { return run<<32 | int64(min(seq, maxFacts)) }
+
 func (t *txn) insertFacts(id int64, after uint64, recs []journal.Record) error {
 	for i := range recs {
 		r := &recs[i]
-		_, err := t.exec(sqlFact, id, clamp(after)+int64(i)+1,
+		_, err := t.exec(sqlFact, factID(id, after+uint64(i)+1),
 			string(r.Kind), r.Version, r.Frame, r.Time, r.Payload, r.Salt[:], r.Hash[:])
 		if err != nil {
 			return err
@@ -220,7 +227,7 @@ func (v view) facts(id int64, after, head uint64) ([]journal.Record, error) {
 	next := func() uint64 { return after + uint64(len(recs)) + 1 }
 	var seq uint64
 	var row recordRow
-	err := v.each(sqlFacts, []any{id, clamp(after)}, append([]any{&seq}, row.dest()...), func() error {
+	err := v.each(sqlFacts, []any{factID(id, after), factID(id, maxFacts)}, append([]any{&seq}, row.dest()...), func() error {
 		if seq != next() {
 			return fmt.Errorf("%w: fact %d is missing", journal.ErrCorrupt, next())
 		}

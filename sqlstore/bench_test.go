@@ -105,7 +105,7 @@ func bare(ctx context.Context, s *Store, head int, recs []journal.Record, items 
 		}
 	}
 	for i, r := range recs {
-		exec(sqlFact, 1, head+i+1, string(r.Kind), r.Version, r.Frame, r.Time, r.Payload, r.Salt[:], r.Hash[:])
+		exec(sqlFact, factID(1, uint64(head+i+1)), string(r.Kind), r.Version, r.Frame, r.Time, r.Payload, r.Salt[:], r.Hash[:])
 	}
 	if inSession {
 		exec(sqlTouchSession, "run")

@@ -32,9 +32,9 @@
 //
 // A run has a number of its own in the store, given in the order of creation:
 // facts and entries refer to it instead of repeating the id, and listings are in
-// its order. Facts lie in an ordinary table with an index over (run, seq): a table
-// without rowid would move every payload above a quarter of a page to pages of its
-// own. Payloads and items are the text they were given as, to the byte; salts and
+// its order. The key of a fact is made of both numbers, so that a run's facts lie
+// together and in order and need no index; a table without rowid would move every
+// payload above a quarter of a page to pages of its own. Payloads and items are the text they were given as, to the byte; salts and
 // hashes are blobs. Times of this package's tables are Unix milliseconds of the
 // clock of the process, which one host shares; created_at and updated_at of the
 // Python tables are SQLite's CURRENT_TIMESTAMP. Items of a session are in the order

@@ -111,7 +111,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		sqlListOpen:        "SEARCH pawl_runs USING INDEX pawl_runs_open (id<?)",
 		sqlListSession:     "SEARCH pawl_runs USING INDEX pawl_runs_session (session=? AND rowid<?)",
 		sqlListSessionOpen: "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid<?)",
-		sqlFacts:           "SEARCH pawl_facts USING INDEX sqlite_autoindex_pawl_facts_1 (run=? AND seq>?)",
+		sqlFacts:           "SEARCH pawl_facts USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
 		sqlNewest:          "SEARCH agent_messages USING INDEX idx_agent_messages_session_id (session_id=?)",
 	} {
 		var plan []string

@@ -52,16 +52,17 @@ CREATE INDEX pawl_runs_session ON pawl_runs (session) WHERE session IS NOT NULL;
 CREATE INDEX pawl_runs_session_open ON pawl_runs (session) WHERE session IS NOT NULL AND ended = 0;
 
 CREATE TABLE pawl_facts (
-	run     INTEGER NOT NULL REFERENCES pawl_runs (id),
-	seq     INTEGER NOT NULL,
+	-- The run's number in the upper 32 bits, the fact's in the lower.
+	id      INTEGER PRIMARY KEY,
+	run     INTEGER AS (id >> 32),
+	seq     INTEGER AS (id & 0xffffffff),
 	kind    TEXT NOT NULL,
 	version INTEGER NOT NULL,
 	frame   TEXT NOT NULL,
 	time    INTEGER NOT NULL,
 	payload TEXT NOT NULL,
 	salt    BLOB NOT NULL,
-	hash    BLOB NOT NULL,
-	PRIMARY KEY (run, seq)
+	hash    BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE pawl_inbox (
