@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 )
@@ -15,6 +16,62 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// Every piece of work, Pawl's and the floors', does what it is measured for: works check their own results.
+func TestWorks(t *testing.T) {
+	s, stop, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	d, err := openDurable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	agent := newScripted(durableTurns).agent()
+	bare, err := d.floor(agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := paused(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	works := map[string]work{"inproc": inproc(3), "inproc floor": inprocFloor(3), "state": saveAndLoad(state), "state floor": decodeAll(state),
+		"durable": d.pawl(agent), "durable floor": bare}
+	for _, h := range []httpRun{{turns: 3, calls: 1}, {turns: 3, calls: 8}, {turns: 3, calls: 1, chain: true}, {turns: 3, calls: 2, stream: true}} {
+		works[fmt.Sprintf("%+v", h)] = h.pawl(s)
+		works[fmt.Sprintf("%+v floor", h)] = h.floor(s)
+	}
+	for name, do := range works {
+		for range 2 {
+			if turns, err := do(); err != nil || turns < 1 {
+				t.Errorf("%s: %d turns, %v", name, turns, err)
+			}
+		}
+	}
+	for name, sample := range map[string]func() (float64, float64, error){"flat": flat, "journal bytes": journalBytes} {
+		if a, b, err := sample(); err != nil || a <= 0 || b <= 0 {
+			t.Errorf("%s: %v beside %v, %v", name, a, b, err)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		of       limitKind
+		pawl     float64
+		floor    float64
+		wantOver bool
+	}{{limitRatio, 14, 10, false}, {limitRatio, 16, 10, true}, {limitValue, 1.5, 9, false}, {limitValue, 1.6, 9, true}} {
+		m := &measure{limit: 1.5, of: tt.of, sample: func() (float64, float64, error) { return tt.pawl, tt.floor, nil }}
+		r, err := m.take(3)
+		if err != nil || r.over() != tt.wantOver {
+			t.Errorf("%+v: over=%v, %v", tt, r.over(), err)
+		}
+	}
 }
 
 // repeat reports what a turn of the work costs; allocations are those of a whole run.

@@ -27,8 +27,8 @@ type Options struct {
 	// Headers are sent with every request. Settings.ExtraHeaders win over them.
 	Headers map[string]string
 	// HTTPClient sends the requests. By default the client has one of its own, with the settings of
-	// http.DefaultTransport and as many idle connections to the server as there were requests at once, up to 256; it
-	// follows no redirects.
+	// http.DefaultTransport, a larger buffer for what it writes, and as many idle connections to the server as there were
+	// requests at once, up to 256; it follows no redirects.
 	HTTPClient *http.Client
 	// RequestOptions are options of the official client library, applied after all of the above: middleware,
 	// workload identity, Azure endpoints. Its retries stay off whatever they say.
