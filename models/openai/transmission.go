@@ -19,7 +19,7 @@ type transmission struct {
 func (t *transmission) watch(ctx context.Context) context.Context {
 	t.trace.GetConn = func(string) { t.asked.Store(true) }
 	t.trace.GotConn = func(httptrace.GotConnInfo) { t.connected.Store(true) }
-	t.trace.WroteRequest = func(httptrace.WroteRequestInfo) { t.written.Store(true) }
+	t.trace.WroteRequest = func(info httptrace.WroteRequestInfo) { t.written.Store(info.Err == nil) }
 	return httptrace.WithClientTrace(ctx, &t.trace)
 }
 
