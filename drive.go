@@ -112,6 +112,7 @@ func (d *drive) run() (res *Result, err error) {
 		return d.result()
 	}
 	defer close(d.ended)
+	defer close(d.next)
 	defer d.release()
 	defer func() {
 		if d.timer != nil {

@@ -76,10 +76,14 @@ func (d *drive) functionCall(id journal.EffectID, it Item) (item.FunctionCall, e
 // has the stack that the next one needs.
 func (d *drive) work(b *body) {
 	for {
-		d.deliver(d.runBody(b))
+		o := d.runBody(b)
 		select {
-		case b = <-d.next:
-		case <-d.ended:
+		case d.outcomes <- o:
+		default:
+			d.deliver(o)
+		}
+		var ok bool
+		if b, ok = <-d.next; !ok {
 			return
 		}
 	}
