@@ -54,7 +54,7 @@ type drive struct {
 	alarmAt  time.Time   // zero if it is not set
 	drained  time.Time
 	leaseEnd atomic.Int64
-	unkeep   chan struct{}
+	keeper   keeper // of the lease
 	wake     chan struct{}
 	wakeable *wakeable
 	calling  atomic.Pointer[wakeable] // of the model call in flight

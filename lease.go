@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/owner"
@@ -66,24 +67,46 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 func (d *drive) keep(from time.Time) {
 	ttl := d.lease()
 	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
-	stop := make(chan struct{})
-	d.unkeep = stop
-	go func() {
-		ticker := time.NewTicker(ttl / 3)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-ticker.C:
-			}
-			if err := d.renew(ttl); err != nil {
-				d.stop(err)
-				return
-			}
-			d.lookForCancel()
+	d.keeper.start(ttl/3, func() bool {
+		if err := d.renew(ttl); err != nil {
+			d.stop(err)
+			return false
 		}
-	}()
+		d.lookForCancel()
+		return true
+	})
+}
+
+// keeper calls a function again and again, without a goroutine that waits in between.
+type keeper struct {
+	mu    sync.Mutex
+	timer *time.Timer // nil before start and after stop
+}
+
+// start calls fn after every pause until it returns false.
+func (k *keeper) start(pause time.Duration, fn func() bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.timer = time.AfterFunc(pause, func() {
+		more := fn()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if more && k.timer != nil {
+			k.timer.Reset(pause)
+		}
+	})
+}
+
+// stop reports whether it ended what start began. A call that is under way goes on.
+func (k *keeper) stop() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.timer == nil {
+		return false
+	}
+	k.timer.Stop()
+	k.timer = nil
+	return true
 }
 
 // lookForCancel ends a model call in flight if somebody cancelled the run from another
@@ -139,11 +162,9 @@ func (d *drive) stop(cause error) { d.cancel(cause) }
 // release ends the claim, which says that nothing started under it can still act. If
 // a body was left running and the ledger does not say so, the claim runs out instead.
 func (d *drive) release() {
-	if d.unkeep == nil {
+	if !d.keeper.stop() {
 		return
 	}
-	close(d.unkeep)
-	d.unkeep = nil
 	if !d.left || len(d.unsaved) == 0 {
 		d.store.Release(d.bg, d.claimedRun, d.epoch)
 	}
