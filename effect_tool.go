@@ -28,6 +28,7 @@ type body struct {
 	tool     *Tool
 	call     Call
 	fc       item.FunctionCall
+	fits     bool // the arguments are known to fit the tool's schema
 	edited   string
 	ctx      context.Context // ends at notAfter
 	cancel   context.CancelFunc
@@ -40,7 +41,7 @@ func (d *drive) startTool(e machine.Effect) {
 	b := &body{id: e.ID, notAfter: e.NotAfter, tool: d.tool(info.Spec.Name), edited: info.Edited}
 	b.call = Call{RunContext: d.runContext(), Tool: b.tool.name, ID: info.CallID, Key: e.Key, Attempt: e.ID.A, ApprovedBy: info.By}
 	var err error
-	if b.fc, err = d.functionCall(e.ID, info.Item); err != nil {
+	if b.fc, b.fits, err = d.functionCall(e.ID, info.Item); err != nil {
 		s := &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed, Error: errorText(err)}
 		s.Output = item.FunctionOutput(info.CallID, "The tool failed: "+s.Error)
 		d.queue = append(d.queue, outcome{id: e.ID, body: s})
@@ -48,7 +49,7 @@ func (d *drive) startTool(e machine.Effect) {
 	}
 	b.call.Arguments = b.fc.Arguments
 	if b.edited != "" {
-		b.call.Arguments = b.edited
+		b.call.Arguments, b.fits = b.edited, true // seen to before the body is entered
 	}
 	b.ctx, b.cancel = context.WithDeadline(d.ctx, time.UnixMilli(e.NotAfter))
 	d.bodies[e.ID] = b
@@ -59,17 +60,18 @@ func (d *drive) startTool(e machine.Effect) {
 	}
 }
 
-// functionCall reads a call, or returns what the plan read of it in this drive.
-func (d *drive) functionCall(id journal.EffectID, it Item) (item.FunctionCall, error) {
+// functionCall reads a call, or returns what the plan read of it in this drive and
+// whether its arguments were seen to fit.
+func (d *drive) functionCall(id journal.EffectID, it Item) (fc item.FunctionCall, fits bool, err error) {
 	if d.read.n == id.N {
 		i, ok := slices.BinarySearchFunc(d.read.calls, id.P, func(c plannedCall, p int) int { return c.plan.P - p })
 		if ok {
-			return d.read.calls[i].fc, nil
+			return d.read.calls[i].fc, d.read.calls[i].err == nil, nil
 		}
 	}
-	fc, err := it.FunctionCall()
+	fc, err = it.FunctionCall()
 	fc.Arguments = argumentsOf(fc.Arguments)
-	return fc, err
+	return fc, false, err
 }
 
 // work runs a body, and then those that are handed to it: a goroutine that has run one
@@ -125,7 +127,7 @@ func (b *body) settled() *journal.Settled {
 			return s
 		}
 	}
-	out, err := b.tool.call(b.ctx, &b.call, b.fc, note)
+	out, err := b.enter(note)
 	switch {
 	case err == nil:
 		s.Output = out
@@ -137,18 +139,18 @@ func (b *body) settled() *journal.Settled {
 	return s
 }
 
-// call enters the body and writes its result; a panic of either is an error.
-func (t *Tool) call(ctx context.Context, c *Call, fc item.FunctionCall, note string) (out Item, err error) {
+// enter enters the body and writes its result; a panic of either is an error.
+func (b *body) enter(note string) (out Item, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{In: fmt.Sprintf("tool %q", t.name), Value: v, Stack: string(debug.Stack())}
+			err = &PanicError{In: fmt.Sprintf("tool %q", b.tool.name), Value: v, Stack: string(debug.Stack())}
 		}
 	}()
-	result, err := t.run(ctx, c)
+	result, err := b.tool.run(b.ctx, &b.call, b.fits)
 	if err != nil {
 		return Item{}, err
 	}
-	return outputItem(fc, result, note)
+	return outputItem(b.fc, result, note)
 }
 
 func (t *Tool) errorText(ctx context.Context, c *Call, err error) (text string) {

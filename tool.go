@@ -117,10 +117,12 @@ type Tool struct {
 	onUnknown         OnUnknown
 	onError           func(context.Context, *Call, error) string
 	gated             bool
-	approve           func(context.Context, *Call) (Gate, error)
-	run               func(context.Context, *Call) (any, error)
-	id                string // the identity: where the tool is from, its name, what arguments it takes
-	err               error
+	// approve and run decode the call's arguments. Those that a rule is asked
+	// about fit the schema; run is told whether they are known to.
+	approve func(context.Context, *Call) (Gate, error)
+	run     func(ctx context.Context, c *Call, fits bool) (any, error)
+	id      string // the identity: where the tool is from, its name, what arguments it takes
+	err     error
 }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -136,9 +138,13 @@ func NewTool[In, Out any](f Func[In, Out]) Tool {
 		t.err = errors.New("has no Run function")
 		return t.named()
 	}
-	t.run = func(ctx context.Context, c *Call) (any, error) {
-		in, err := decode[In](s, c.Arguments)
-		if err != nil {
+	t.run = func(ctx context.Context, c *Call, fits bool) (any, error) {
+		decode := s.Decode
+		if fits {
+			decode = s.DecodeValid
+		}
+		var in In
+		if err := decode(c.Arguments, &in); err != nil {
 			return nil, err
 		}
 		return f.Run(ctx, c, in)
@@ -146,19 +152,14 @@ func NewTool[In, Out any](f Func[In, Out]) Tool {
 	if f.Approve != nil {
 		t.gated = true
 		t.approve = func(ctx context.Context, c *Call) (Gate, error) {
-			in, err := decode[In](s, c.Arguments)
-			if err != nil {
+			var in In
+			if err := s.DecodeValid(c.Arguments, &in); err != nil {
 				return Ask, err
 			}
 			return f.Approve(ctx, c, in)
 		}
 	}
 	return t.named()
-}
-
-func decode[In any](s *schema.Schema, args string) (in In, err error) {
-	err = s.Decode(args, &in)
-	return in, err
 }
 
 // RawFunc describes a tool by a JSON Schema of its own.
@@ -186,7 +187,7 @@ func NewRawTool(f RawFunc) Tool {
 		t.err = errors.New("has no Run function")
 		return t.named()
 	}
-	t.run = func(ctx context.Context, c *Call) (any, error) { return f.Run(ctx, c) }
+	t.run = func(ctx context.Context, c *Call, _ bool) (any, error) { return f.Run(ctx, c) }
 	return t.named()
 }
 

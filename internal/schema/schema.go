@@ -123,7 +123,14 @@ func (s *Schema) validate(text string) error {
 // was made by [FromJSON]. What dst held before is lost. A null for an optional field gives its zero value. Numbers decoded
 // into an interface value become [json.Number]. If text does not fit, the error is an [*Error] and dst is left alone. After
 // [FromJSON] the type of dst may also refuse a value that fits the schema; that is an [*Error] that wraps the reason.
-func (s *Schema) Decode(text string, dst any) (err error) {
+func (s *Schema) Decode(text string, dst any) error { return s.decode(text, dst, s.validate) }
+
+// DecodeValid is Decode for text that Validate has accepted.
+func (s *Schema) DecodeValid(text string, dst any) error {
+	return s.decode(text, dst, func(string) error { return nil })
+}
+
+func (s *Schema) decode(text string, dst any, validate func(string) error) (err error) {
 	defer recoverTo(&err)
 	target := reflect.ValueOf(dst)
 	switch {
@@ -132,7 +139,7 @@ func (s *Schema) Decode(text string, dst any) (err error) {
 	case s.goType != nil && target.Type().Elem() != s.goType:
 		return fmt.Errorf("pawl: cannot decode into %T: the schema is that of %s", dst, s.goType)
 	}
-	if err := s.validate(text); err != nil {
+	if err := validate(text); err != nil {
 		return err
 	}
 	if s.wrapped {
