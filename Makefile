@@ -79,19 +79,21 @@ race:
 
 .PHONY: fuzz properties again kill
 
-# A fuzz target runs alone, so find them all first. Until Go 1.27 the end of -fuzztime
-# may fail a target that found nothing (https://go.dev/issue/75804): such a run is
-# made again, once.
+# A fuzz target runs alone, so find them all first; P of them run side by side.
 fuzz:
 	@list=$$($(GO) test -p $(P) -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
 	echo "$$list" | awk '/^Fuzz/{t[n++]=$$1} /^ok/{for(i=0;i<n;i++) print $$2, t[i]; n=0}' | \
-	while read -r package target; do \
-		echo "== $$package $$target $(FUZZTIME)"; \
-		once() { $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null 2>&1; }; \
-		out=$$(once) && { echo "$$out" | tail -n 2; continue; }; \
-		echo "$$out"; \
-		case "$$out" in *"Failing input"*) exit 1;; *"context deadline exceeded"*) once || exit 1;; *) exit 1;; esac; \
-	done
+	xargs -L 1 -P $(P) sh -c '$(MAKE) --no-print-directory fuzz-one PACKAGE=$$0 TARGET=$$1 || exit 255'
+
+# Until Go 1.27 the end of -fuzztime may fail a target that found nothing
+# (https://go.dev/issue/75804): such a run is made again, once.
+.PHONY: fuzz-one
+fuzz-one:
+	@once() { $(GO) test -run '^$$' -fuzz '^$(TARGET)$$' -fuzztime $(FUZZTIME) -parallel 1 $(PACKAGE) </dev/null 2>&1; }; \
+	echo "== $(PACKAGE) $(TARGET) $(FUZZTIME)"; \
+	out=$$(once) && { echo "$(TARGET): $$(echo "$$out" | tail -n 1)"; exit 0; }; \
+	echo "$$out"; \
+	case "$$out" in *"Failing input"*) exit 1;; *"context deadline exceeded"*) once;; *) exit 1;; esac
 
 # Every package that draws with rapid, with more draws.
 properties:
