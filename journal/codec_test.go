@@ -99,6 +99,14 @@ var encodings = []struct {
 	{&journal.Cancelled{}, `{}`},
 	{&journal.Finished{Cancelled: true, At: -1, Text: "t"}, `{"cancelled":true,"at":-1,"text":"t"}`},
 	{&journal.Finished{}, `{}`},
+	{&journal.Prepared{Manifest: &journal.Manifest{Tools: []journal.ToolSpec{
+		{Name: "book", Class: journal.Transactional, Recover: true, Expires: 86400000, ExpiryFails: true}, {Expires: -1}}}},
+		`{"manifest":{"tools":[{"name":"book","class":"transactional","recover":true,"expires":86400000,"expiryfails":true},{"expires":-1}]}}`},
+	{&journal.Settled{ID: id('t', 1, 0, 1), Outcome: journal.Pending}, `{"id":"t1.0.1","outcome":"pending"}`},
+	{&journal.Settled{ID: id('t', 1, 0, 2), Outcome: journal.AsksAgain, Error: "Really?"}, `{"id":"t1.0.2","outcome":"asks","error":"Really?"}`},
+	{&journal.Settled{ID: id('t', 1, 0, 3), Outcome: journal.Unknown, Running: true}, `{"id":"t1.0.3","outcome":"unknown","running":true}`},
+	{&journal.Expired{Call: id('t', 1, 0, 0), Stage: 2}, `{"id":"t1.0.0","stage":2}`},
+	{&journal.Expired{}, `{}`},
 }
 
 func TestEncodings(t *testing.T) {

@@ -24,6 +24,7 @@ const (
 	KindPlanned   Kind = "planned"
 	KindDecided   Kind = "decided"
 	KindSettled   Kind = "settled"
+	KindExpired   Kind = "expired"
 	KindJudged    Kind = "judged"
 	KindConfirmed Kind = "confirmed"
 	KindAbsent    Kind = "absent"
@@ -222,6 +223,9 @@ const (
 	AtMostOnce Class = ""
 	Idempotent Class = "idempotent"
 	ReadOnly   Class = "readonly"
+	// Transactional: the effect and its outcome commit together, in the run store's
+	// own database.
+	Transactional Class = "transactional"
 )
 
 // OnUnknown says what follows when a call's outcome is unknown.
@@ -246,6 +250,13 @@ type ToolSpec struct {
 	// Timeout bounds the body, in milliseconds.
 	Timeout   int64
 	OnUnknown OnUnknown
+	// Recover says that the far side can be asked what became of a call in doubt.
+	Recover bool
+	// Expires is how long an approval stays open, in milliseconds; 0 means for ever.
+	Expires int64
+	// ExpiryFails says that an approval that expired fails the run, which can be
+	// resumed; without it the call is rejected.
+	ExpiryFails bool
 }
 
 // Intended says that an effect is about to start.
@@ -339,7 +350,8 @@ type Verdict string
 const (
 	Approve Verdict = "approve"
 	Reject  Verdict = "reject"
-	// Settle, Retry and GiveUp decide a call that is in doubt.
+	// Settle, Retry and GiveUp decide a call that is in doubt; Settle alone one
+	// whose result arrives later.
 	Settle Verdict = "settle"
 	Retry  Verdict = "retry"
 	GiveUp Verdict = "giveup"
@@ -347,8 +359,8 @@ const (
 
 // Decided is a decision, as it was taken.
 type Decided struct {
-	// Call is the call's effect id without an attempt. Stage is 0 for its
-	// approval, and from 1 on counts the times it was in doubt.
+	// Call is the call's effect id without an attempt. Stage is 0 for what its
+	// rule asks, and counts what was open about the call from then on.
 	Call  EffectID
 	Stage int
 	// Digest is of the arguments the decider saw.
@@ -376,6 +388,10 @@ const (
 	ToolFailed  Outcome = "failed"
 	Unknown     Outcome = "unknown"
 	NotExecuted Outcome = "notexecuted"
+	// Pending: the tool started something whose result arrives later.
+	Pending Outcome = "pending"
+	// AsksAgain: the tool did nothing yet and asks a person first.
+	AsksAgain Outcome = "asks"
 	// Rejected, Decreed and Dropped settle a call without a body: a person or
 	// a rule rejected it, a person settled it, the run was cancelled.
 	Rejected Outcome = "rejected"
@@ -387,12 +403,23 @@ const (
 type Settled struct {
 	ID      EffectID
 	Outcome Outcome
-	// Output is the item the model will read; none for NotExecuted.
+	// Output is the item the model will read; none for NotExecuted, Pending and
+	// AsksAgain.
 	Output item.Item
-	// Error is the error's text, for people.
+	// Error is the error's text, for people; with AsksAgain the question.
 	Error string
 	// Late says that the call was settled before: this is evidence only.
 	Late bool
+	// Running says that the body had not returned when its outcome was recorded as
+	// Unknown: it may still act.
+	Running bool
+}
+
+// Expired says that nobody decided an approval before its deadline.
+type Expired struct {
+	// Call is the call's effect id without an attempt.
+	Call  EffectID
+	Stage int
 }
 
 // Judged is the answer of a custom tool-use behaviour for response N.
@@ -463,6 +490,7 @@ func (*Responded) Kind() Kind { return KindResponded }
 func (*Planned) Kind() Kind   { return KindPlanned }
 func (*Decided) Kind() Kind   { return KindDecided }
 func (*Settled) Kind() Kind   { return KindSettled }
+func (*Expired) Kind() Kind   { return KindExpired }
 func (*Judged) Kind() Kind    { return KindJudged }
 func (*Confirmed) Kind() Kind { return KindConfirmed }
 func (*Absent) Kind() Kind    { return KindAbsent }

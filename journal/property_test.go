@@ -16,12 +16,12 @@ import (
 
 // words are the values of the types that have a fixed set of them.
 var words = map[reflect.Type][]string{
-	reflect.TypeFor[journal.Class]():     {"", "idempotent", "readonly"},
+	reflect.TypeFor[journal.Class]():     {"", "idempotent", "readonly", "transactional"},
 	reflect.TypeFor[journal.OnUnknown](): {"", "tell", "wait"},
 	reflect.TypeFor[journal.Gate]():      {"", "ask", "deny"},
 	reflect.TypeFor[journal.Final]():     {"", "message", "empty"},
 	reflect.TypeFor[journal.Verdict]():   {"", "approve", "reject", "settle", "retry", "giveup"},
-	reflect.TypeFor[journal.Outcome]():   {"", "failed", "unknown", "notexecuted", "rejected", "decreed", "dropped"},
+	reflect.TypeFor[journal.Outcome]():   {"", "failed", "unknown", "notexecuted", "pending", "asks", "rejected", "decreed", "dropped"},
 }
 
 // fill sets every field that v reaches, so that a field the encoding forgets is found.

@@ -32,6 +32,8 @@ func newBody(k Kind) readable {
 		return new(Decided)
 	case KindSettled:
 		return new(Settled)
+	case KindExpired:
+		return new(Expired)
 	case KindJudged:
 		return new(Judged)
 	case KindConfirmed:
@@ -188,11 +190,17 @@ func (t *ToolSpec) read(name, value string) error {
 	case "id":
 		return scanText(&t.Identity, value)
 	case "class":
-		return scanWord(&t.Class, value, Idempotent, ReadOnly)
+		return scanWord(&t.Class, value, Idempotent, ReadOnly, Transactional)
 	case "timeout":
 		return scanInt(&t.Timeout, value)
 	case "unknown":
 		return scanWord(&t.OnUnknown, value, UnknownTell, UnknownWait)
+	case "recover":
+		return scanFlag(&t.Recover, value)
+	case "expires":
+		return scanInt(&t.Expires, value)
+	case "expiryfails":
+		return scanFlag(&t.ExpiryFails, value)
 	}
 	return errUnknown
 }
@@ -314,13 +322,25 @@ func (b *Settled) read(name, value string) error {
 	case "id":
 		return scanEffect(&b.ID, value)
 	case "outcome":
-		return scanWord(&b.Outcome, value, ToolFailed, Unknown, NotExecuted, Rejected, Decreed, Dropped)
+		return scanWord(&b.Outcome, value, ToolFailed, Unknown, NotExecuted, Pending, AsksAgain, Rejected, Decreed, Dropped)
 	case "output":
 		return scanItem(&b.Output, value)
 	case "error":
 		return scanText(&b.Error, value)
 	case "late":
 		return scanFlag(&b.Late, value)
+	case "running":
+		return scanFlag(&b.Running, value)
+	}
+	return errUnknown
+}
+
+func (b *Expired) read(name, value string) error {
+	switch name {
+	case "id":
+		return scanEffect(&b.Call, value)
+	case "stage":
+		return scanInt(&b.Stage, value)
 	}
 	return errUnknown
 }

@@ -44,6 +44,9 @@ func appendBody(dst []byte, b Body) []byte {
 		return appendDecided(dst, b)
 	case *Settled:
 		return appendSettled(dst, b)
+	case *Expired:
+		dst = appendEffect(dst, "id", b.Call)
+		return appendInt(dst, "stage", int64(b.Stage))
 	case *Judged:
 		dst = appendInt(dst, "n", int64(b.N))
 		dst = appendFlag(dst, "final", b.Final)
@@ -151,7 +154,10 @@ func appendTool(dst []byte, t *ToolSpec) []byte {
 	dst = appendText(dst, "id", t.Identity)
 	dst = appendText(dst, "class", string(t.Class))
 	dst = appendInt(dst, "timeout", t.Timeout)
-	return appendText(dst, "unknown", string(t.OnUnknown))
+	dst = appendText(dst, "unknown", string(t.OnUnknown))
+	dst = appendFlag(dst, "recover", t.Recover)
+	dst = appendInt(dst, "expires", t.Expires)
+	return appendFlag(dst, "expiryfails", t.ExpiryFails)
 }
 
 func appendResponded(dst []byte, b *Responded) []byte {
@@ -218,7 +224,8 @@ func appendSettled(dst []byte, b *Settled) []byte {
 	dst = appendText(dst, "outcome", string(b.Outcome))
 	dst = appendItem(dst, "output", b.Output)
 	dst = appendText(dst, "error", b.Error)
-	return appendFlag(dst, "late", b.Late)
+	dst = appendFlag(dst, "late", b.Late)
+	return appendFlag(dst, "running", b.Running)
 }
 
 func appendFailed(dst []byte, b *Failed) []byte {

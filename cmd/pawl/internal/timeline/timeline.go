@@ -84,6 +84,8 @@ func (s *story) tell(body journal.Body) {
 // rest tells of facts that need no more than a line.
 func (s *story) rest(body journal.Body) {
 	switch b := body.(type) {
+	case *journal.Expired:
+		s.add("expired", "nobody decided %s in time", s.effect(b.Call))
 	case *journal.Judged:
 		s.add("verdict", "the tool-use function says: final %v%s", b.Final, quoted(b.Text))
 	case *journal.Confirmed:
@@ -219,16 +221,20 @@ func (s *story) decided(b *journal.Decided) {
 func (s *story) settled(b *journal.Settled) {
 	id := b.ID
 	words := map[journal.Outcome]string{journal.Done: "returns", journal.ToolFailed: "fails", journal.Unknown: "has an unknown outcome", journal.NotExecuted: "was not begun after all",
-		journal.Rejected: "is answered, not run", journal.Decreed: "is settled by hand", journal.Dropped: "is dropped"}
-	late := ""
+		journal.Pending: "has begun something; its result comes later", journal.AsksAgain: "has done nothing yet and asks a person first", journal.Rejected: "is answered, not run", journal.Decreed: "is settled by hand", journal.Dropped: "is dropped"}
+	note, text := "", ""
 	if b.Late {
-		late = " (too late to count)"
+		note = " (too late to count)"
 	}
-	text := ""
+	if b.Running {
+		note += " (its body had not returned)"
+	}
 	if !b.Output.IsZero() {
-		text = ": " + textOf(b.Output)
+		text = textOf(b.Output)
+	} else if b.Outcome == journal.AsksAgain {
+		text = b.Error
 	}
-	s.add("tool", "%s %s%s%s", s.effect(id), cmp.Or(words[b.Outcome], string(b.Outcome)), late, text)
+	s.add("tool", "%s %s%s%s", s.effect(id), cmp.Or(words[b.Outcome], string(b.Outcome)), note, quoted(text))
 }
 
 func (s *story) failed(b *journal.Failed) {
