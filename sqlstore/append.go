@@ -38,27 +38,32 @@ func (s *Store) Append(ctx context.Context, run string, epoch, after uint64, rec
 		return err
 	}
 	work := func(t *txn) error {
-		id, err := t.advance(run, epoch, after, len(recs))
-		if err != nil {
-			return err
-		}
-		if id, err = t.list(id, after == 0 && len(recs) > 0, l); err != nil {
-			return err
-		}
-		if err := t.insertFacts(id, after, recs); err != nil {
-			return err
-		}
-		for _, c := range with {
-			if err := t.accompany(ctx, run, id, c); err != nil {
-				return err
-			}
-		}
-		return nil
+		return t.add(ctx, run, epoch, after, recs, l, with...)
 	}
 	if slices.ContainsFunc(with, foreign) {
 		return s.doAlone(ctx, work)
 	}
 	return s.do(ctx, work)
+}
+
+// add appends records and commits companions with them.
+func (t *txn) add(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, l listing, with ...journal.Companion) error {
+	id, err := t.advance(run, epoch, after, len(recs))
+	if err != nil {
+		return err
+	}
+	if id, err = t.list(id, after == 0 && len(recs) > 0, l); err != nil {
+		return err
+	}
+	if err := t.insertFacts(id, after, recs); err != nil {
+		return err
+	}
+	for _, c := range with {
+		if err := t.accompany(ctx, run, id, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // advance moves the head of a run from after by n, if the epoch is current and

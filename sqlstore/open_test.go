@@ -281,7 +281,7 @@ func TestConnectionWithOtherSettingsIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(connector{base, []setting{{"synchronous", "2"}}})
+	db := sql.OpenDB(connector{base, []setting{{"synchronous", "2"}}, nil})
 	defer db.Close()
 	err = db.Ping()
 	if want := "the database has synchronous=1 where 2 is needed"; err == nil || err.Error() != want {

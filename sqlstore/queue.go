@@ -52,6 +52,9 @@ func (s *Store) submit(w *write) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
+	if s.isLent(w.ctx) {
+		return ErrInTransaction
+	}
 	w.turn = make(chan bool, 1)
 	lead, err := s.queue.join(w)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-agents/pawl/journal"
@@ -100,13 +101,14 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		}
 		path = abs
 	}
-	write, err := openWriter(ctx, path, o)
+	commits := new(atomic.Int64)
+	write, err := openWriter(ctx, path, o, commits)
 	if err != nil {
 		return nil, err
 	}
 	read := write
 	if path != memory {
-		read, err = openPool(path, o, "_query_only=1&mode=rw")
+		read, err = openPool(path, o, "_query_only=1&mode=rw", nil)
 		if err != nil {
 			write.Close()
 			return nil, err
@@ -114,7 +116,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
 		read.SetMaxIdleConns(max(4, runtime.GOMAXPROCS(0)))
 	}
-	s, err := newStore(ctx, write, read)
+	s, err := newStore(ctx, write, read, commits)
 	if err != nil {
 		write.Close()
 		read.Close()
@@ -167,12 +169,12 @@ func inspectThrough(ctx context.Context, path string, o Options, params string) 
 
 // openWriter opens the writing connection and brings the schema up to date. The
 // switch to WAL mode does not wait for locks, so it is tried again.
-func openWriter(ctx context.Context, path string, o Options) (*sql.DB, error) {
+func openWriter(ctx context.Context, path string, o Options, commits *atomic.Int64) (*sql.DB, error) {
 	params := "_txlock=immediate"
 	if path != memory {
 		params += "&_journal_mode=WAL"
 	}
-	db, err := openPool(path, o, params)
+	db, err := openPool(path, o, params, commits)
 	if err != nil {
 		return nil, err
 	}
@@ -210,14 +212,15 @@ func upgrade(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// openPool returns a pool of connections that all have the settings of o.
-func openPool(path string, o Options, params string) (*sql.DB, error) {
+// openPool returns a pool of connections that all have the settings of o. Their commits
+// are counted in commits, unless it is nil.
+func openPool(path string, o Options, params string, commits *atomic.Int64) (*sql.DB, error) {
 	base, err := sqlite.NewConnector(dsn(path, fmt.Sprintf("_busy_timeout=%d&_foreign_keys=1&_synchronous=%s&%s",
 		o.BusyTimeout.Milliseconds(), [...]string{"FULL", "NORMAL", "OFF"}[o.Sync], params)))
 	if err != nil {
 		return nil, err
 	}
-	c := connector{base, []setting{{"synchronous", [...]string{"2", "1", "0"}[o.Sync]}, {"foreign_keys", "1"}}}
+	c := connector{base, []setting{{"synchronous", [...]string{"2", "1", "0"}[o.Sync]}, {"foreign_keys", "1"}}, commits}
 	if path != memory {
 		c.settings = append(c.settings, setting{"journal_mode", "wal"})
 	}
@@ -231,6 +234,7 @@ type setting struct{ pragma, value string }
 type connector struct {
 	driver.Connector
 	settings []setting
+	commits  *atomic.Int64
 }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -248,6 +252,18 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, err
 		}
 	}
+	if c.commits == nil {
+		return conn, nil
+	}
+	hooks, ok := conn.(sqlite.HookRegisterer)
+	if !ok {
+		conn.Close()
+		return nil, fmt.Errorf("the SQLite driver does not say when it commits: %T", conn)
+	}
+	hooks.RegisterCommitHook(func() int32 {
+		c.commits.Add(1)
+		return 0
+	})
 	return conn, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -20,13 +21,15 @@ type Store struct {
 	queue            queue
 	// numbers are those of the runs that are being driven: run to int64.
 	numbers sync.Map
+	// commits counts the commits that the writing connection began, whoever asked for them.
+	commits *atomic.Int64
 }
 
 var _ journal.Driver = (*Store)(nil)
 
 // newStore takes over two pools of a database with the current schema.
-func newStore(ctx context.Context, write, read *sql.DB) (*Store, error) {
-	s := &Store{write: write, read: read}
+func newStore(ctx context.Context, write, read *sql.DB, commits *atomic.Int64) (*Store, error) {
+	s := &Store{write: write, read: read, commits: commits}
 	s.queue.idle.L = &s.queue.mu
 	var id string
 	if err := read.QueryRowContext(ctx, `SELECT store FROM pawl_meta`).Scan(&id); err != nil {
@@ -44,7 +47,7 @@ func newStore(ctx context.Context, write, read *sql.DB) (*Store, error) {
 // writeQueries are the statements of a txn.
 func writeQueries() []string {
 	return []string{
-		sqlSavepoint, sqlRollbackTo, sqlReleaseStep,
+		sqlSavepoint, sqlRollbackTo, sqlReleaseStep, sqlLend, sqlTakeBack,
 		sqlNewRun, sqlRun, sqlClaim, sqlRenew, sqlRelease,
 		sqlAdvance, sqlCreate, sqlFact, sqlBindSession, sqlEnd,
 		sqlPost, sqlEntry, sqlConsume,
@@ -99,8 +102,11 @@ type view struct {
 
 // view runs read in a transaction of the read pool.
 func (s *Store) view(ctx context.Context, read func(v view) error) error {
-	if s.queue.isClosed() {
+	switch {
+	case s.queue.isClosed():
 		return ErrClosed
+	case s.read == s.write && s.isLent(ctx):
+		return ErrInTransaction
 	}
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {

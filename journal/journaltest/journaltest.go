@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) journal.Driver) {
 		{"S9.19 an error may mean anything", anyReply},
 		{"S9.20 context", cancelled},
 		{"S9.21 backend", backend},
+		{"S9.22 transactions", transact},
 	} {
 		t.Run(clause.name, func(t *testing.T) {
 			clause.check(&store{T: t, Driver: open(t), ctx: t.Context()})
