@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/session"
 )
@@ -262,4 +263,43 @@ func TestContextEndsInHarmlessTool(t *testing.T) {
 			}
 		})
 	}
+}
+
+// looked calls at when the driver looks into the inbox.
+type looked struct {
+	journal.Driver
+	at func()
+}
+
+func (l looked) Inbox(ctx context.Context, run string) ([]journal.Entry, error) {
+	l.at()
+	return l.Driver.Inbox(ctx, run)
+}
+
+// A context that ends while the outcome of a call is on its way leaves no intent of the next
+// attempt: it would stand for a call that may have begun.
+func TestContextEndsBeforeNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e effects
+		ctx, cancel := context.WithCancel(t.Context())
+		tool := charging("charge", &e, func(f *pawl.Func[charge, string]) {
+			f.Effect = pawl.Idempotent
+			f.Run = func(ctx context.Context, c *pawl.Call, in charge) (string, error) {
+				e.add("attempt %d", c.Attempt)
+				if c.Attempt == 1 {
+					time.Sleep(300 * time.Millisecond) // so long that the inbox is looked into
+					return "", pawl.ErrOutcomeUnknown
+				}
+				return "receipt", nil
+			}
+		})
+		store := looked{journal.NewMemory(), cancel}
+		agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done")), tool)
+		r := pawl.Runner{Store: store}
+		if _, err := r.Run(ctx, agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		must(t)(r.Resume(t.Context(), agent, pawl.RunID("r"), nil))
+		e.want(t, "attempt 1", "attempt 2")
+	})
 }

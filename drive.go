@@ -149,6 +149,9 @@ func (d *drive) loop() (*Result, error) {
 		if err := d.unchanged(); err != nil {
 			return nil, d.halt(err)
 		}
+		if d.gone || d.ctx.Err() != nil { // no intent is recorded for what will not start
+			return nil, d.halt(d.cause())
+		}
 		rd := d.m.Ready(now.UnixMilli())
 		d.pending = append(d.pending, rd.Facts...)
 		d.handed = rd.Effects

@@ -127,9 +127,7 @@ const tick = 500 * time.Millisecond
 // collect waits for something to come of what was started, and steps it.
 func (d *drive) collect() error {
 	if len(d.queue) == 0 && len(d.bodies)+d.waits > 0 {
-		if err := d.wait(); err != nil {
-			return err
-		}
+		d.wait()
 	}
 	if len(d.bodies) > 1 {
 		runtime.Gosched() // bodies that need no more than a turn of the processor share a commit
@@ -145,8 +143,9 @@ func (d *drive) collect() error {
 	return d.settle()
 }
 
-// wait waits for an outcome, until the inbox is to be looked into or a body is overdue.
-func (d *drive) wait() error {
+// wait waits for an outcome, until the driver stops, the inbox is to be looked into or a
+// body is overdue.
+func (d *drive) wait() {
 	d.setAlarm(time.Now().Add(tick))
 	select {
 	case o := <-d.outcomes:
@@ -158,10 +157,6 @@ func (d *drive) wait() error {
 		d.alarmAt, d.drained = time.Time{}, time.Time{}
 		d.giveUp(false)
 	}
-	if d.ctx.Err() != nil { // also if an outcome came at the same moment: nothing new is to start
-		return d.cause()
-	}
-	return nil
 }
 
 // setAlarm sees to it that the alarm goes off at that time, or when a body is overdue. It
