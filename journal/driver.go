@@ -39,8 +39,9 @@ type Driver interface {
 
 	// Append adds the records after record number after, all or none, and
 	// commits the companions with them. It returns ErrFenced if the epoch is not
-	// current, whether or not the lease ran out, and *ConflictError if the ledger
-	// has not exactly after records. Success means that the records survive a
+	// current, whether or not the lease ran out, *ConflictError if the ledger
+	// has not exactly after records, and *BusyError, with SoleRun, if another run has
+	// the conversation. Success means that the records survive a
 	// crash of the process and, for a durable store, of the machine. Without
 	// records only the companions commit.
 	Append(ctx context.Context, run string, epoch uint64, after uint64, recs []Record, with ...Companion) error
@@ -82,6 +83,38 @@ type Consumed []string
 
 // Commit does nothing: the driver marks the entries itself.
 func (Consumed) Commit(context.Context, any) error { return nil }
+
+// SoleRun is the companion that lets only one open run continue a conversation. The
+// append fails with *BusyError, and changes nothing, if another run without a finished
+// fact has the Binding that this run has once the records are appended. Every driver of
+// this module knows it. A run without a binding, or that ends with the records, has no
+// rival.
+type SoleRun struct{}
+
+// Commit does nothing: the driver compares the bindings itself.
+func (SoleRun) Commit(context.Context, any) error { return nil }
+
+// Binding is the conversation that a run continues: a session, by backend and id, or
+// one that the model's server holds. The zero Binding is none.
+type Binding struct{ Backend, Session, Conversation string }
+
+// BindingOf returns what a started or forked fact binds its run to; ok is false for
+// other facts, which leave the run's binding as it is.
+func BindingOf(b Body) (to Binding, ok bool) {
+	var ref *SessionRef
+	switch b := b.(type) {
+	case *Started:
+		ref, to.Conversation = b.Session, b.Conversation
+	case *Forked:
+		ref = b.Session
+	default:
+		return Binding{}, false
+	}
+	if ref != nil {
+		to.Backend, to.Session = ref.Backend, ref.ID
+	}
+	return to, true
+}
 
 // ClaimRequest asks for a claim.
 type ClaimRequest struct {
@@ -144,6 +177,8 @@ type RunInfo struct {
 	Updated time.Time
 	// Ended says that the ledger has a finished fact of the run itself.
 	Ended bool
+	// Inbox is the number of entries that were posted and not consumed.
+	Inbox int
 	// Holder is who drives the run now; nil if nobody does.
 	Holder *Holder
 }
@@ -185,6 +220,20 @@ type ConflictError struct {
 // Error names the run and both positions.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("pawl: run %s has %d facts, the writer knew %d", e.Run, e.Head, e.After)
+}
+
+// BusyError says that a run cannot have a conversation, because another open run has
+// it. These records were not stored by this append.
+type BusyError struct {
+	// Run was refused; Open is the run that has the conversation.
+	Run, Open string
+	// Holder is who drives the open run; nil if nobody does.
+	Holder *Holder
+}
+
+// Error names both runs.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("pawl: run %s cannot have the conversation of run %s, which is open", e.Run, e.Open)
 }
 
 // EntryError says that an inbox key already has another entry.

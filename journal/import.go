@@ -38,14 +38,15 @@ func (m *Memory) Import(run string, recs []Record) error {
 	// The gap says that the last claim was not released here: who made it elsewhere may
 	// still be at it.
 	r.epoch = max(r.epoch, about.epoch+1)
-	m.store(r, recs[common:], about)
+	m.bind(r, r.standing().with(about), false)
+	m.store(r, recs[common:])
 	return nil
 }
 
 // about is what a store needs to know of the facts it is given.
 type about struct {
-	bound   bool // session is the run's from here on
-	session string
+	rebound bool // bound is the run's from here on
+	bound   Binding
 	epoch   uint64 // the largest that a claimed fact names
 	ended   bool
 }
@@ -74,18 +75,10 @@ func readAbout(recs []Record) (about, error) {
 }
 
 func (a *about) add(b Body) {
-	var ref *SessionRef
-	switch b := b.(type) {
-	case *Started:
-		ref = b.Session
-	case *Forked:
-		ref = b.Session
-	case *Claimed:
-		a.epoch = max(a.epoch, b.Epoch)
-		return
+	if to, ok := BindingOf(b); ok {
+		a.rebound, a.bound = true, to
 	}
-	a.bound, a.session = true, ""
-	if ref != nil {
-		a.session = ref.ID
+	if c, ok := b.(*Claimed); ok {
+		a.epoch = max(a.epoch, c.Epoch)
 	}
 }

@@ -19,6 +19,8 @@ type Memory struct {
 	runs map[string]*memoryRun
 	// created are the runs that have records, in the order of their first append.
 	created []*memoryRun
+	// open are the runs that have a conversation and have not ended.
+	open map[Binding][]*memoryRun
 }
 
 // memoryRun is a ledger with its claim and its inbox. Who holds its lock may take
@@ -29,7 +31,7 @@ type memoryRun struct {
 	mu      sync.Mutex
 	parts   [][]Record // as they were appended, so that a ledger grows without being copied
 	head    uint64     // number of records
-	session string
+	bound   Binding
 	ended   bool
 	created time.Time
 	updated time.Time
@@ -45,7 +47,7 @@ type memoryEntry struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{runs: map[string]*memoryRun{}}
+	return &Memory{runs: map[string]*memoryRun{}, open: map[Binding][]*memoryRun{}}
 }
 
 // Backend returns "memory".
@@ -144,36 +146,90 @@ func (m *Memory) Append(ctx context.Context, run string, epoch, after uint64, re
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	rival, err := m.append(ctx, run, epoch, after, recs, with)
+	if rival != nil { // its lock is not taken under another run's
+		return &BusyError{Run: run, Open: rival.id, Holder: rival.info(time.Now()).Holder}
+	}
+	return err
+}
+
+// append returns the open run that has the conversation which the run is to have alone.
+func (m *Memory) append(ctx context.Context, run string, epoch, after uint64, recs []Record, with []Companion) (rival *memoryRun, err error) {
 	r := m.lock(run)
 	defer r.mu.Unlock()
 	if !r.holds(epoch) {
-		return ErrFenced
+		return nil, ErrFenced
 	}
 	if r.head != after {
-		return &ConflictError{Run: run, After: after, Head: r.head}
+		return nil, &ConflictError{Run: run, After: after, Head: r.head}
 	}
 	about, err := readAbout(recs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	consumed, err := r.find(with)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	before := r.standing()
+	if rival := m.bind(r, before.with(about), slices.Contains(with, Companion(SoleRun{}))); rival != nil {
+		return rival, nil
 	}
 	for _, c := range with {
 		if err := c.Commit(ctx, nil); err != nil {
-			return fmt.Errorf("pawl: companion of an append to run %s: %w", run, err)
+			m.bind(r, before, false)
+			return nil, fmt.Errorf("pawl: companion of an append to run %s: %w", run, err)
 		}
 	}
 	for _, i := range consumed {
 		r.inbox[i].consumed = true
 	}
-	m.store(r, recs, about)
+	m.store(r, recs)
+	return nil, nil
+}
+
+// standing is what a run stands for among the others.
+type standing struct {
+	bound Binding
+	ended bool
+}
+
+func (r *memoryRun) standing() standing { return standing{r.bound, r.ended} }
+
+// with returns the standing after facts of which about tells.
+func (s standing) with(a about) standing {
+	if a.rebound {
+		s.bound = a.bound
+	}
+	s.ended = s.ended || a.ended
+	return s
+}
+
+// bind gives a locked run its standing. If it is to be the sole run of its conversation
+// and is not, nothing changes, and the other run is returned.
+func (m *Memory) bind(r *memoryRun, to standing, sole bool) (rival *memoryRun) {
+	if !sole && to == r.standing() {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	open := !to.ended && to.bound != (Binding{})
+	if i := slices.IndexFunc(m.open[to.bound], func(o *memoryRun) bool { return o != r }); sole && open && i >= 0 {
+		return m.open[to.bound][i]
+	}
+	m.open[r.bound] = slices.DeleteFunc(m.open[r.bound], func(o *memoryRun) bool { return o == r })
+	if len(m.open[r.bound]) == 0 {
+		delete(m.open, r.bound)
+	}
+	if open {
+		m.open[to.bound] = append(m.open[to.bound], r)
+	}
+	r.bound, r.ended = to.bound, to.ended
 	return nil
 }
 
 // store adds records to a locked run.
-func (m *Memory) store(r *memoryRun, recs []Record, about about) {
+func (m *Memory) store(r *memoryRun, recs []Record) {
 	if len(recs) == 0 {
 		return
 	}
@@ -187,10 +243,6 @@ func (m *Memory) store(r *memoryRun, recs []Record, about about) {
 	r.updated = now
 	r.parts = append(r.parts, slices.Clone(recs))
 	r.head += uint64(len(recs))
-	r.ended = r.ended || about.ended
-	if about.bound {
-		r.session = about.session
-	}
 }
 
 // find returns the places in the inbox of the entries that the companions consume.
@@ -307,13 +359,11 @@ func (m *Memory) List(ctx context.Context, q Query) ([]RunInfo, error) {
 func (r *memoryRun) info(now time.Time) RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return RunInfo{
-		Run:     r.id,
-		Session: r.session,
-		Head:    r.head,
-		Created: r.created,
-		Updated: r.updated,
-		Ended:   r.ended,
-		Holder:  r.live(now),
+	info := RunInfo{Run: r.id, Session: r.bound.Session, Head: r.head, Created: r.created, Updated: r.updated, Ended: r.ended, Holder: r.live(now)}
+	for _, e := range r.inbox {
+		if !e.consumed {
+			info.Inbox++
+		}
 	}
+	return info
 }

@@ -18,8 +18,8 @@ const (
 	sqlCreate = `UPDATE pawl_runs SET id = 1 + (SELECT max(id) FROM pawl_runs), created = updated WHERE id = ? RETURNING id`
 	sqlFact   = `INSERT INTO pawl_facts (id, kind, version, frame, time, payload, salt, hash)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
-	sqlBindSession = `UPDATE pawl_runs SET session = nullif(?, '') WHERE id = ?`
-	sqlEnd         = `UPDATE pawl_runs SET ended = 1 WHERE id = ?`
+	sqlBind = `UPDATE pawl_runs SET session = nullif(?, ''), backend = nullif(?, ''), conversation = nullif(?, '') WHERE id = ?`
+	sqlEnd  = `UPDATE pawl_runs SET ended = 1 WHERE id = ?`
 
 	sqlHead  = `SELECT id, head FROM pawl_runs WHERE run = ?`
 	sqlFacts = `SELECT seq, kind, version, frame, time, payload, salt, hash FROM pawl_facts
@@ -101,7 +101,7 @@ func (t *txn) list(id int64, first bool, l listing) (int64, error) {
 		}
 	}
 	if l.bound {
-		if _, err := t.exec(sqlBindSession, l.session, id); err != nil {
+		if _, err := t.exec(sqlBind, l.to.Session, l.to.Backend, l.to.Conversation, id); err != nil {
 			return 0, err
 		}
 	}
@@ -134,12 +134,12 @@ func (t *txn) insertFacts(id int64, after uint64, recs []journal.Record) error {
 
 // A listing is what an append changes in the listing of its run.
 type listing struct {
-	bound   bool // to session, "" for none
-	session string
-	ended   bool
+	bound bool // to what the newest such fact says
+	to    journal.Binding
+	ended bool
 }
 
-// readListing decodes the facts that bind a run to a session, no others.
+// readListing decodes the facts that bind a run to a conversation, no others.
 func readListing(recs []journal.Record) (l listing, err error) {
 	for _, r := range recs {
 		if len(r.Payload) > journal.MaxPayload {
@@ -156,30 +156,16 @@ func readListing(recs []journal.Record) (l listing, err error) {
 			if err != nil {
 				return l, err
 			}
-			l.bound, l.session = true, sessionID(f.Body)
+			l.to, l.bound = journal.BindingOf(f.Body)
 		}
 	}
 	return l, nil
 }
 
-func sessionID(b journal.Body) string {
-	var ref *journal.SessionRef
-	switch b := b.(type) {
-	case *journal.Started:
-		ref = b.Session
-	case *journal.Forked:
-		ref = b.Session
-	}
-	if ref == nil {
-		return ""
-	}
-	return ref.ID
-}
-
 // foreign reports whether a companion runs code that is not of this package.
 func foreign(c journal.Companion) bool {
 	switch c.(type) {
-	case journal.Consumed, *batch:
+	case journal.Consumed, journal.SoleRun, *batch:
 		return false
 	}
 	return true
@@ -190,6 +176,8 @@ func (t *txn) accompany(ctx context.Context, run string, id int64, c journal.Com
 	switch c := c.(type) {
 	case journal.Consumed:
 		return t.consume(run, id, c)
+	case journal.SoleRun:
+		return t.alone(run, id)
 	case *batch:
 		if c.session.store != t.store {
 			return fmt.Errorf("pawl: run %s: a batch of session %q, which is in another store", run, c.session.id)

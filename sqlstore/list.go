@@ -12,7 +12,8 @@ import (
 
 // The listings, newest first, each with an index of its own.
 const (
-	sqlListed = `SELECT run, coalesce(session, ''), head, created, updated, ended, epoch, until, host, boot, pid, start
+	sqlListed = `SELECT run, coalesce(session, ''), head, created, updated, ended, epoch, until, host, boot, pid, start,
+		(SELECT count(*) FROM pawl_inbox i WHERE i.run = pawl_runs.id AND i.consumed = 0)
 		FROM pawl_runs WHERE head > 0 AND id < ? `
 	sqlList            = sqlListed + `ORDER BY id DESC LIMIT ?`
 	sqlListOpen        = sqlListed + `AND ended = 0 ORDER BY id DESC LIMIT ?`
@@ -34,7 +35,7 @@ func (s *Store) List(ctx context.Context, q journal.Query) ([]journal.RunInfo, e
 		var created, updated int64
 		o := &r.holder.Owner
 		dest := []any{&info.Run, &info.Session, &info.Head, &created, &updated, &info.Ended,
-			&r.epoch, &r.until, &o.Host, &o.Boot, &o.PID, &o.Start}
+			&r.epoch, &r.until, &o.Host, &o.Boot, &o.PID, &o.Start, &info.Inbox}
 		return v.each(query, args, dest, func() error {
 			info.Created, info.Updated = time.UnixMilli(created), time.UnixMilli(updated)
 			info.Holder = r.live()

@@ -105,14 +105,18 @@ func TestAppendRefusesWhatItCannotRead(t *testing.T) {
 // No listing and no read scans a table or sorts.
 func TestQueriesUseIndexes(t *testing.T) {
 	s := open(t, memory, nil)
+	const count = "; CORRELATED SCALAR SUBQUERY 1; SEARCH i USING COVERING INDEX pawl_inbox_waiting (run=?)"
+	const rival = "SEARCH r USING INTEGER PRIMARY KEY (rowid=?); SEARCH o USING INDEX "
 	for q, want := range map[string]string{
-		sqlHead:            "SEARCH pawl_runs USING INDEX sqlite_autoindex_pawl_runs_1 (run=?)",
-		sqlList:            "SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid<?)",
-		sqlListOpen:        "SEARCH pawl_runs USING INDEX pawl_runs_open (id<?)",
-		sqlListSession:     "SEARCH pawl_runs USING INDEX pawl_runs_session (session=? AND rowid<?)",
-		sqlListSessionOpen: "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid<?)",
-		sqlFacts:           "SEARCH pawl_facts USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
-		sqlNewest:          "SEARCH agent_messages USING INDEX idx_agent_messages_session_id (session_id=?)",
+		sqlHead:              "SEARCH pawl_runs USING INDEX sqlite_autoindex_pawl_runs_1 (run=?)",
+		sqlList:              "SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid<?)" + count,
+		sqlListOpen:          "SEARCH pawl_runs USING INDEX pawl_runs_open (id<?)" + count,
+		sqlListSession:       "SEARCH pawl_runs USING INDEX pawl_runs_session (session=? AND rowid<?)" + count,
+		sqlListSessionOpen:   "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid<?)" + count,
+		sqlSessionRival:      rival + "pawl_runs_session_open (session=?)",
+		sqlConversationRival: rival + "pawl_runs_conversation_open (conversation=?)",
+		sqlFacts:             "SEARCH pawl_facts USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+		sqlNewest:            "SEARCH agent_messages USING INDEX idx_agent_messages_session_id (session_id=?)",
 	} {
 		var plan []string
 		rows, err := s.read.Query("EXPLAIN QUERY PLAN "+q, make([]any, strings.Count(q, "?"))...)

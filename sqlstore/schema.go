@@ -17,7 +17,7 @@ const application = "github.com/pawl-agents/pawl"
 // migrations bring a database to the current schema: the first from nothing, or
 // from the two tables of the Python SDK, to version 1, and so on. A released one is
 // never changed.
-var migrations = [...]string{schema1}
+var migrations = [...]string{schema1, schema2}
 
 // schema1 is version 1. The definitions of the agent_ tables and their index are
 // those of the Python SDK; files of its older versions have another index of the
@@ -99,6 +99,20 @@ CREATE TABLE IF NOT EXISTS agent_messages (
 	FOREIGN KEY (session_id) REFERENCES agent_sessions (session_id) ON DELETE CASCADE
 );
 CREATE INDEX IF NOT EXISTS idx_agent_messages_session_id ON agent_messages (session_id, id);
+`
+
+// schema2 adds what tells apart the runs that continue one conversation, and an index
+// of what waits in the inboxes. The newest of the facts that bind a run counts.
+const schema2 = `
+ALTER TABLE pawl_runs ADD COLUMN backend TEXT;
+ALTER TABLE pawl_runs ADD COLUMN conversation TEXT;
+CREATE INDEX pawl_runs_conversation_open ON pawl_runs (conversation) WHERE conversation IS NOT NULL AND ended = 0;
+CREATE INDEX pawl_inbox_waiting ON pawl_inbox (run) WHERE consumed = 0;
+UPDATE pawl_runs SET (backend, conversation) = (
+	SELECT json_extract(payload, '$.session.backend'), json_extract(payload, '$.conv') FROM pawl_facts f
+	WHERE f.id > pawl_runs.id << 32 AND f.id < (pawl_runs.id + 1) << 32 AND frame = '' AND kind IN ('started', 'forked')
+	ORDER BY f.id DESC LIMIT 1)
+WHERE ended = 0;
 `
 
 // A querier is a connection or a transaction.

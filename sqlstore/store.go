@@ -49,7 +49,7 @@ func writeQueries() []string {
 	return []string{
 		sqlSavepoint, sqlRollbackTo, sqlReleaseStep, sqlLend, sqlTakeBack,
 		sqlNewRun, sqlRun, sqlClaim, sqlRenew, sqlRelease,
-		sqlAdvance, sqlCreate, sqlFact, sqlBindSession, sqlEnd,
+		sqlAdvance, sqlCreate, sqlFact, sqlBind, sqlEnd, sqlSessionRival, sqlConversationRival,
 		sqlPost, sqlEntry, sqlConsume,
 		sqlTouchSession, sqlMessage, sqlBatch, sqlPop, sqlClearMessages, sqlClearSession,
 	}

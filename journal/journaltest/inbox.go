@@ -157,10 +157,14 @@ func list(s *store) {
 func (s *store) checkInfo(start time.Time) {
 	s.Helper()
 	end := time.Now().Add(time.Second)
+	one, two := s.entry("1"), s.entry("2")
+	s.mustPost("c", one)
+	s.mustPost("c", two)
+	s.mustAppend("c", nil, journal.Consume("1"))
 	c := s.seize("c")
 	held := s.mustList(journal.Query{Before: "b", Limit: 1})[0]
-	if held.Run != "c" || held.Session != "s1" || held.Head != 4 || !held.Ended {
-		s.Errorf("listed as %+v, want run c of session s1 with 4 records, ended", held)
+	if held.Run != "c" || held.Session != "s1" || held.Head != 4 || !held.Ended || held.Inbox != 1 {
+		s.Errorf("listed as %+v, want run c of session s1 with 4 records and one entry, ended", held)
 	}
 	if held.Created.Before(start) || held.Updated.Before(held.Created) || held.Updated.After(end) {
 		s.Errorf("created %v, updated %v, want both between %v and %v", held.Created, held.Updated, start, end)

@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) journal.Driver) {
 		{"S9.20 context", cancelled},
 		{"S9.21 backend", backend},
 		{"S9.22 transactions", transact},
+		{"S9.23 one open run has a conversation", soleRun},
 	} {
 		t.Run(clause.name, func(t *testing.T) {
 			clause.check(&store{T: t, Driver: open(t), ctx: t.Context()})

@@ -263,5 +263,18 @@ var mutants = map[string]struct {
 			return m.Memory.Append(context.WithoutCancel(ctx), run, epoch, after, recs, with...)
 		}
 	}},
+	"any run has a conversation": {[]string{"S9.23"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			with = slices.DeleteFunc(slices.Clone(with), func(c journal.Companion) bool { return c == journal.Companion(journal.SoleRun{}) })
+			return m.Memory.Append(ctx, run, epoch, after, recs, with...)
+		}
+	}},
+	"counts no inbox": {[]string{"S9.18"}, func(m *mutant) {
+		m.list = func(infos []journal.RunInfo) {
+			for i := range infos {
+				infos[i].Inbox = 0
+			}
+		}
+	}},
 	"has no name": {[]string{"S9.21"}, func(m *mutant) { m.backend = func() string { return "" } }},
 }
