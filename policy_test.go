@@ -42,6 +42,8 @@ var mayImport = map[string][]string{
 	"models/openai": {"item", "model", "internal/jsonscan", "github.com/openai/openai-go/v3", "github.com/openai/openai-go/v3/option",
 		"github.com/openai/openai-go/v3/packages/ssestream"},
 
+	"journal/merkle": {},
+
 	"pawltest":            {"item", "model", "session", "internal/jsonscan"},
 	"journal/journaltest": {"item", "journal"},
 	"session/sessiontest": {"item", "session"},

@@ -37,7 +37,8 @@ func newSalt() (salt [16]byte) {
 // must keep its bytes is held in strings.
 //
 // The document has what the model and the tools said, no credentials and not
-// RunOptions.Context. It is as trustworthy as whoever held it.
+// RunOptions.Context. It is as trustworthy as whoever held it; Seal is for documents that
+// leave trusted hands.
 func (s *RunState) MarshalJSON() ([]byte, error) {
 	if s.records.size == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrState)
