@@ -31,7 +31,7 @@ help: ## Show this list.
 test: tools build vet lint format race ## Everything a commit must pass: build, vet, staticcheck, gofmt, tests with the race detector, examples.
 
 .PHONY: proof
-proof: tools fuzz properties again kill ## What takes longer than `make test`. CI=1 does less of each.
+proof: tools fuzz properties again turns kill ## What takes longer than `make test`. CI=1 does less of each.
 
 .PHONY: bench
 bench: ## Measure beside a floor in the same run; fails where a limit is passed.
@@ -77,7 +77,7 @@ race:
 
 # Parts of proof.
 
-.PHONY: fuzz properties again kill
+.PHONY: fuzz properties again turns kill
 
 # A fuzz target runs alone, so find them all first; P of them run side by side.
 fuzz:
@@ -103,6 +103,10 @@ properties:
 # Goroutines and processes meet in another order each time.
 again:
 	$(GO) test -race -p $(P) -timeout 4h -count $(AGAIN) . ./journal/... ./session/... ./sqlstore/... ./scenarios/...
+
+# A thousand turns on a conversation that the server holds, in every cell.
+turns:
+	$(GO) test -timeout 4h -run '^TestScenarios$$/^S59$$' ./scenarios -turns 1000
 
 kill:
 	$(GO) test -timeout 4h -run '^TestKill' ./cmd/pawl -kills $(KILLS)

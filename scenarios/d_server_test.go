@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"flag"
 	"fmt"
 
 	"github.com/pawl-agents/pawl/item"
@@ -85,10 +86,13 @@ func s58Play(w *world, p pointer, turns int) {
 	w.effects("t c1", "t c2")
 }
 
+// manyTurns is how long the runs of S59 are. It has to be a multiple of four.
+var manyTurns = flag.Int("turns", 80, "play S59 with so many turns")
+
 func s59() scenario {
 	s := scenario{
 		id: "S59",
-		script: `A thousand turns on what the server holds, each with a call whose output is equal, to the byte, to all outputs
+		script: `Many turns on what the server holds, a thousand in a proof, each with a call whose output is equal, to the byte, to all outputs
 before. Every output is sent, once, with the call it belongs to: what was delivered is known by the place of an item in the
 run, not by its address in memory and not by its content. The run stops three times on the way, because its turns are used
 up, and is taken elsewhere.`,
@@ -105,7 +109,8 @@ up, and is taken elsewhere.`,
 
 func s59Play(w *world, p pointer) {
 	w.Helper()
-	const turns, leg = 1000, 250
+	turns := *manyTurns
+	leg := turns / 4
 	w.setup.Tools, w.setup.Session = []tool{{Name: "t", Output: "the same"}}, noSession
 	script := []pawltest.ResponsesStep{turn("user go", call("c1", "t"))}
 	var effects []string
