@@ -14,11 +14,13 @@ FUZZTIME  ?= 10s
 CHECKS    ?= 1000
 AGAIN     ?= 2
 KILLS     ?= 100
+DURATION  ?= 60s
 else
 FUZZTIME  ?= 10m
 CHECKS    ?= 20000
 AGAIN     ?= 5
 KILLS     ?= 300
+DURATION  ?= 10m
 endif
 
 .DEFAULT_GOAL := help
@@ -31,7 +33,13 @@ help: ## Show this list.
 test: tools build vet lint format race ## Everything a commit must pass: build, vet, staticcheck, gofmt, tests with the race detector, examples.
 
 .PHONY: proof
-proof: tools fuzz properties again turns kill ## What takes longer than `make test`. CI=1 does less of each.
+proof: tools fuzz properties again turns kill chaos ## What takes longer than `make test`. CI=1 does less of each.
+
+# What was found wrong stays in a directory that the output names.
+.PHONY: chaos
+chaos: ## Kill many processes on one store for DURATION (10m), then check every effect.
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	$(GO) build -o "$$dir/" ./cmd/pawl ./internal/chaos && "$$dir/chaos" -duration $(DURATION) -pawl "$$dir/pawl" $(if $(SEED),-seed $(SEED))
 
 .PHONY: bench
 bench: ## Measure beside a floor in the same run; fails where a limit is passed.

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// clerk decides about runs that wait, with the command pawl, one after another until ctx ends. Now and then it is
+// killed.
+func (p *parent) clerk(ctx context.Context) {
+	rnd := drawn(p.o.seed, "clerk")
+	for ctx.Err() == nil {
+		j := p.waiting()
+		if j == nil {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		patience := time.Minute
+		if rnd.IntN(4) == 0 && !p.isDraining() {
+			patience = time.Duration(10+rnd.IntN(60)) * time.Millisecond
+		}
+		killed, err := p.clerkDecides(ctx, j, patience)
+		p.mu.Lock()
+		switch {
+		case killed:
+			p.kills++
+		case err != nil && ctx.Err() == nil:
+			p.violations = append(p.violations, violation{j.plan.Run, "the command pawl: " + err.Error()})
+		default:
+			j.waiting = false
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *parent) isDraining() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.draining
+}
+
+// waiting returns a run that waits for decisions, nil if none does.
+func (p *parent) waiting() *job {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, j := range p.open {
+		if j.waiting && !j.plan.Leave && j.holders == 0 {
+			return j
+		}
+	}
+	return nil
+}
+
+// clerkDecides decides about what waits in one run.
+func (p *parent) clerkDecides(ctx context.Context, j *job, patience time.Duration) (killed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var shown struct {
+		Result struct {
+			Waiting []struct {
+				Call, Kind, Tool, Arguments string
+			}
+		}
+	}
+	killed, err = p.pawl(ctx, &shown, "show", j.plan.Run)
+	for _, w := range shown.Result.Waiting {
+		if killed || err != nil {
+			break
+		}
+		var arguments struct{ Call string }
+		unreadable := json.Unmarshal([]byte(w.Arguments), &arguments) != nil
+		in := pawl.Interruption{Run: j.plan.Run, ID: w.Call, Kind: pawl.InterruptionKind(w.Kind), CallID: arguments.Call, Unreadable: unreadable}
+		if in.Kind == pawl.InDoubt {
+			if in.Key, err = p.log.key(in.Run, in.CallID); err != nil || in.Key == "" {
+				continue // a worker knows from when on it may be run again
+			}
+		}
+		var d pawl.Decision
+		if d, _, err = decide(p.log, p.o.seed, in, 0); err == nil {
+			killed, err = p.pawl(ctx, nil, words(in.Run, d)...)
+		}
+	}
+	return killed, err
+}
+
+// words is a decision as a command line.
+func words(run string, d pawl.Decision) []string {
+	list := []string{"settle", run, d.Interruption, "--by", d.By}
+	switch d.Verdict {
+	case journal.Approve:
+		list[0] = "approve"
+		if d.Arguments != "" {
+			list = append(list, "--arguments", d.Arguments)
+		}
+	case journal.Reject:
+		list[0] = "reject"
+		list = append(list, "--message", d.Message)
+	case journal.Settle:
+		list = append(list, "--output", d.Output)
+	case journal.Retry:
+		list = append(list, "--retry")
+	case journal.GiveUp:
+		list = append(list, "--give-up")
+	}
+	if d.Always {
+		list = append(list, "--always")
+	}
+	return list
+}
+
+// pawl runs the command on the store and reads what it prints. That a decision comes too late, or that others hold the
+// store's lock for too long, is no error.
+func (p *parent) pawl(ctx context.Context, into any, args ...string) (killed bool, err error) {
+	cmd := exec.CommandContext(ctx, p.o.pawl, append(args, "--json", "--store", filepath.Join(p.o.dir, runsFile))...)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if exit.ExitCode() == -1 {
+			return true, nil
+		}
+		late := slices.ContainsFunc([]string{"decided", "not_waiting", "in_flight", "unknown_call", "bad_decision", "cancelled", "store_busy"},
+			func(code string) bool { return strings.Contains(string(out), fmt.Sprintf("\"code\": %q", code)) })
+		if late || exit.ExitCode() == 3 {
+			err = nil
+		}
+	}
+	if ctx.Err() != nil {
+		return false, nil // it was too late to start it
+	}
+	if err != nil {
+		return false, fmt.Errorf("%v: %w: %s", args, err, out)
+	}
+	if into != nil {
+		err = json.Unmarshal(out, into)
+	}
+	return false, err
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// The effect log is one file for each run. A tool's body adds a line when it is entered and one when it has done what it
+// does; between the two it takes its time.
+const (
+	effectBegin = "begin"
+	effectEnd   = "end"
+)
+
+// effect is a line of the effect log.
+type effect struct {
+	At      string `json:"at"`
+	Tool    string `json:"tool"`
+	Call    string `json:"call"` // the model's id of the call, which here is never used twice
+	Key     string `json:"key"`
+	Attempt int    `json:"attempt"`
+	PID     int    `json:"pid"`
+	Time    int64  `json:"time"` // Unix milliseconds
+}
+
+// effectLog is the directory of the log.
+type effectLog string
+
+func (l effectLog) file(run string) string { return filepath.Join(string(l), run+".jsonl") }
+
+// record adds a line. A process may die in the middle of the write, so a line begins with its own newline: what was
+// torn does not spoil the next one.
+func (l effectLog) record(run string, e effect) error {
+	e.PID, e.Time = os.Getpid(), time.Now().UnixMilli()
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(l.file(run), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(append([]byte{'\n'}, line...), '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// read returns the lines of a run. A torn line is none: its writer died before its effect.
+func (l effectLog) read(run string) ([]effect, error) {
+	data, err := os.ReadFile(l.file(run))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []effect
+	for line := range bytes.Lines(data) {
+		var e effect
+		if json.Unmarshal(line, &e) == nil && e.At != "" {
+			list = append(list, e)
+		}
+	}
+	return list, err
+}
+
+// happened says what the log has of a call: whether its body was entered, and whether it got to its end.
+func (l effectLog) happened(run, call string) (begun, ended bool, err error) {
+	list, err := l.read(run)
+	for _, e := range list {
+		if e.Call == call {
+			begun = true
+			ended = ended || e.At == effectEnd
+		}
+	}
+	return begun, ended, err
+}
+
+// key returns the key of a call that has begun, empty if it has not.
+func (l effectLog) key(run, call string) (string, error) {
+	list, err := l.read(run)
+	for _, e := range list {
+		if e.Call == call {
+			return e.Key, nil
+		}
+	}
+	return "", err
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-agents/pawl"
+)
+
+// decisions are what a person would decide about the calls of a run that wait. They are staged on the state, too.
+func (w *worker) decisions(ctx context.Context, t task) (*pawl.RunState, []pawl.Decision, error) {
+	state, err := w.runner.State(ctx, t.Plan.Run)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []pawl.Decision
+	for _, in := range state.Interruptions() {
+		d, ok, err := decide(w.log, w.seed, in, t.Taste)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok {
+			continue
+		}
+		list = append(list, d)
+		if err := state.Decide(d); err != nil {
+			return nil, nil, err
+		}
+	}
+	return state, list, nil
+}
+
+// decide decides about one call. People of one taste decide alike. A call in doubt is looked up in the effect
+// log, as one would ask the far side: what was begun is never run again.
+func decide(log effectLog, seed uint64, in pawl.Interruption, taste int) (d pawl.Decision, ok bool, err error) {
+	rnd := drawn(seed, "decision", in.Run, in.ID, taste)
+	by := fmt.Sprintf("person-%d", taste)
+	if in.Kind == pawl.ApprovalNeeded {
+		switch n := rnd.IntN(20); {
+		case n < 4:
+			return pawl.Reject(in.ID, by, "Not "+in.CallID+"."), true, nil
+		case n < 6 && !in.Unreadable:
+			return pawl.Edit(in.ID, by, fmt.Sprintf(`{"call":%q,"pause":1}`, in.CallID)), true, nil
+		case n == 6:
+			d = pawl.Approve(in.ID, by)
+			d.Always = true
+			return d, true, nil
+		}
+		return pawl.Approve(in.ID, by), true, nil
+	}
+	if time.Now().Before(in.NotBefore) {
+		return d, false, nil
+	}
+	begun, ended, err := log.happened(in.Run, in.CallID)
+	switch {
+	case err != nil:
+		return d, false, err
+	case ended:
+		return pawl.Settle(in.ID, by, settledText(in.Key)), true, nil
+	case begun:
+		return pawl.GiveUp(in.ID, by), true, nil
+	}
+	return pawl.Retry(in.ID, by), true, nil
+}
+
+// settledText is the output of a call that somebody found to have happened.
+func settledText(key string) string { return "somebody saw " + key }
