@@ -195,7 +195,9 @@ func (d *drive) giveUp(all bool) {
 		} else if !all {
 			continue
 		}
-		d.queue = append(d.queue, outcome{id: id, body: b.unknown(why)})
+		unknown := b.unknown(why)
+		unknown.Running = true
+		d.queue = append(d.queue, outcome{id: id, body: unknown})
 	}
 }
 

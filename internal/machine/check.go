@@ -67,7 +67,9 @@ func (m *Machine) Check(f journal.Fact) error {
 	case *journal.Planned:
 		return m.checkPlanned(b)
 	case *journal.Settled:
-		return m.checkSettled(b)
+		return m.checkSettled(f.Time, b)
+	case *journal.Expired:
+		return m.checkExpired(f.Time, b)
 	case *journal.Finished:
 		return m.checkFinished(b)
 	}
@@ -97,7 +99,7 @@ func (m *Machine) checkOutcome(f journal.Fact) error {
 	case *journal.Confirmed:
 		return m.checkConfirmed(b)
 	case *journal.Absent:
-		if !m.inDoubt(b.ID) {
+		if !m.inDoubt(f.Time, b.ID) {
 			return notDue("%s is not in doubt", b.ID)
 		}
 		return nil
@@ -118,7 +120,7 @@ func (m *Machine) checkEnded(f journal.Fact) error {
 	case *journal.Claimed:
 		return m.checkClaimed(b)
 	case *journal.Settled:
-		return m.checkSettled(b)
+		return m.checkSettled(f.Time, b)
 	case *journal.Decided:
 		return m.checkDecided(f.Time, b)
 	}
@@ -241,13 +243,17 @@ func (m *Machine) checkConfirmed(b *journal.Confirmed) error {
 	return notDue("no batch %d is open", b.N)
 }
 
-// inDoubt says that a request or an append of that id is in doubt.
-func (m *Machine) inDoubt(id journal.EffectID) bool {
+// inDoubt says that a request, an append or an attempt of a call of that id is in
+// doubt, and may be found not to have happened.
+func (m *Machine) inDoubt(now int64, id journal.EffectID) bool {
 	switch id.Kind {
 	case journal.EffectModel:
 		return m.turn.doubt && id == m.modelID()
 	case journal.EffectSession:
 		return m.open != nil && m.open.doubt && id == m.open.id()
+	case journal.EffectTool:
+		c := m.find(id)
+		return c != nil && c.queried(now, id.A)
 	}
 	return false
 }

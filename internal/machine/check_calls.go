@@ -114,7 +114,7 @@ func pairs(call item.Type, callID string, out item.Item) bool {
 	return o.Type == item.OutputType(call) && o.CallID == callID
 }
 
-func (m *Machine) checkSettled(b *journal.Settled) error {
+func (m *Machine) checkSettled(now int64, b *journal.Settled) error {
 	c := m.find(b.ID)
 	switch {
 	case c == nil || b.ID.A < 0 || b.ID.A > c.attempt:
@@ -122,12 +122,16 @@ func (m *Machine) checkSettled(b *journal.Settled) error {
 	case c.state != callSettled && b.Late:
 		return notDue("call %s is open", b.ID)
 	}
-	if !m.mayEnd(c, b) {
+	if !m.mayEnd(now, c, b) {
 		return notDue("%s cannot end as %q", b.ID, b.Outcome)
 	}
-	if b.Outcome == journal.NotExecuted {
+	if b.Running && (b.Outcome != journal.Unknown || b.ID.A == 0 || c.state == callDoubt) { // [M8.22]
+		return notDue("%s cannot be running and end as %q", b.ID, b.Outcome)
+	}
+	switch b.Outcome {
+	case journal.NotExecuted, journal.Pending, journal.AsksAgain:
 		if !b.Output.IsZero() {
-			return notDue("%s has an output and was not executed", b.ID)
+			return notDue("%s has an output and ended as %q", b.ID, b.Outcome)
 		}
 		return nil
 	}
@@ -139,19 +143,27 @@ func (m *Machine) checkSettled(b *journal.Settled) error {
 
 // mayEnd says whether an attempt, or with attempt 0 the call itself, may have that
 // outcome now.
-func (m *Machine) mayEnd(c *call, b *journal.Settled) bool {
+func (m *Machine) mayEnd(now int64, c *call, b *journal.Settled) bool {
 	current := c.state == callRunning && b.ID.A == c.attempt
 	switch {
 	case b.ID.A == 0:
 		return m.mayEndUnstarted(c, b.Outcome)
 	case b.Outcome == journal.Done, b.Outcome == journal.ToolFailed: // [M8.12] [M8.13]
-		return true
+		return c.state == callSettled || !c.transactional() || c.mayHaveCommitted(b.ID.A)
 	case b.Outcome == journal.Unknown:
-		return current || c.state == callSettled
+		return current || c.state == callSettled || c.queried(now, b.ID.A)
+	case b.Outcome == journal.Pending, b.Outcome == journal.AsksAgain: // [M8.20] [M8.21]
+		return current
 	case b.Outcome == journal.NotExecuted: // [M8.11]
 		return current && c.epoch == m.epoch
 	}
 	return false
+}
+
+// mayHaveCommitted says that an attempt of a transactional call may have had its effect
+// [M12.8].
+func (c *call) mayHaveCommitted(attempt int) bool {
+	return attempt == c.attempt && (c.state == callRunning || c.state == callPending || c.state == callDoubt)
 }
 
 // mayEndUnstarted says which outcomes are the machine's own [M8.14].
@@ -166,5 +178,14 @@ func (m *Machine) mayEndUnstarted(c *call, o journal.Outcome) bool {
 	case m.cancelled != nil:
 		return o == journal.Dropped
 	}
-	return c.state == callDoubt && c.tells() && o == journal.Unknown
+	return c.state == callDoubt && !c.query && c.tells() && o == journal.Unknown
+}
+
+// [M9.17] Only what nobody decided in time expires.
+func (m *Machine) checkExpired(now int64, b *journal.Expired) error {
+	c := m.find(b.Call)
+	if c == nil || b.Call.A != 0 || b.Stage != c.stage() || !c.expires(now) || m.cancelled != nil {
+		return notDue("no approval of call %s expires at stage %d", b.Call, b.Stage)
+	}
+	return nil
 }

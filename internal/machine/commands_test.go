@@ -29,6 +29,14 @@ var bodies = map[string]func(*script, command) journal.Body{
 	"plan":    (*script).planned,
 	"decide":  (*script).decided,
 	"settle":  (*script).settled,
+	"expired": func(s *script, c command) journal.Body {
+		call, stage, err := ParseInterruptionID(c.word(1))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		call.A = c.option(s, "attempt", 0)
+		return &journal.Expired{Call: call, Stage: stage}
+	},
 	"judge": func(s *script, c command) journal.Body {
 		return &journal.Judged{N: s.number(c.word(1)), Final: c.has("final"), Text: c.text()}
 	},
@@ -90,8 +98,8 @@ func (s *script) loaded(c command) journal.Body {
 	return b
 }
 
-// prepared reads the manifest: a line is "tool NAME [ask|deny] [readonly|idempotent]
-// [tell|wait] [timeout=MS]" or "use first|names|custom [NAME ...]". Without a line the turn
+// prepared reads the manifest: a line is "tool NAME [ask|deny] [readonly|idempotent|
+// transactional] [tell|wait] [recover] [timeout=MS] [expires=MS [fails]]" or "use first|names|custom [NAME ...]". Without a line the turn
 // shares the manifest of the newest one.
 func (s *script) prepared(c command) journal.Body {
 	b := &journal.Prepared{N: c.option(s, "n", s.m.turns+1), Upto: c.option(s, "upto", s.m.settled)}
@@ -116,7 +124,8 @@ func (s *script) prepared(c command) journal.Body {
 }
 
 func (s *script) tool(line command) journal.ToolSpec {
-	t := journal.ToolSpec{Name: line.word(1), Identity: "local/" + line.word(1), Timeout: int64(line.option(s, "timeout", 0))}
+	t := journal.ToolSpec{Name: line.word(1), Identity: "local/" + line.word(1), Timeout: int64(line.option(s, "timeout", 0)),
+		Recover: line.has("recover"), Expires: int64(line.option(s, "expires", 0)), ExpiryFails: line.has("fails")}
 	if line.has("anonymous") {
 		t.Identity = ""
 	}
@@ -124,7 +133,7 @@ func (s *script) tool(line command) journal.ToolSpec {
 		switch w {
 		case "ask", "deny":
 			s.gates[t.Name] = journal.Gate(w)
-		case "readonly", "idempotent":
+		case "readonly", "idempotent", "transactional":
 			t.Class = journal.Class(w)
 		case "tell", "wait":
 			t.OnUnknown = journal.OnUnknown(w)
@@ -258,14 +267,23 @@ func (s *script) decided(c command) journal.Body {
 	return b
 }
 
-// settled reads: settle EFFECT OUTCOME [late], and the output's text.
+// settled reads: settle EFFECT OUTCOME [late] [running] [error], and the output's text, which
+// is the error's with "error", or if there is no output.
 func (s *script) settled(c command) journal.Body {
-	b := &journal.Settled{ID: s.effect(c.word(1)), Outcome: journal.Outcome(c.word(2)), Late: c.has("late")}
+	b := &journal.Settled{ID: s.effect(c.word(1)), Outcome: journal.Outcome(c.word(2)), Late: c.has("late"), Running: c.has("running")}
 	if b.Outcome == "done" {
 		b.Outcome = journal.Done
 	}
-	if known := s.m.find(b.ID); known != nil && b.Outcome != journal.NotExecuted {
+	known := s.m.find(b.ID)
+	switch {
+	case b.Outcome == journal.NotExecuted:
+	case b.Outcome == journal.Pending, b.Outcome == journal.AsksAgain:
+		b.Error = c.text()
+	case known != nil:
 		b.Output = s.m.output(known, c.text())
+	}
+	if c.has("error") {
+		b.Error = c.text()
 	}
 	if c.has("no-output") {
 		b.Output = item.Item{}

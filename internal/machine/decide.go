@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// An approval is a call's stage 0; its doubts are the stages from 1 [M9.1].
+// What a rule asks is a call's stage 0; what is open after an attempt is a stage from 1
+// on [M9.1].
 
 // gate gives a call that never started its state: its own decision counts more than
 // a sticky one, and that more than the rule, but a rule that denies is final and a
@@ -53,21 +54,7 @@ func (m *Machine) stickyFor(c *call) *journal.Decided {
 // same tool that never started [M9.6].
 func (m *Machine) foldDecided(b *journal.Decided) {
 	c := m.find(b.Call)
-	if b.Stage > 0 {
-		c.doubts = append(c.doubts, b)
-		if b.Verdict == journal.Retry { // [M9.11]
-			m.move(c, callReady)
-		} else {
-			m.move(c, callDecided)
-		}
-		return
-	}
-	c.approval = b
-	if b.Arguments != "" { // [M9.7]
-		c.edited = b.Arguments
-		c.digest, _, _ = item.DigestArguments(b.Arguments)
-	}
-	m.gate(c)
+	m.decide(c, b)
 	if !b.Sticky {
 		return
 	}
@@ -79,12 +66,33 @@ func (m *Machine) foldDecided(b *journal.Decided) {
 	}
 }
 
+// decide applies a decision to its call alone.
+func (m *Machine) decide(c *call, b *journal.Decided) {
+	switch {
+	case b.Stage == 0:
+		c.approval = b
+		if b.Arguments != "" { // [M9.7]
+			c.edited = b.Arguments
+			c.digest, _, _ = item.DigestArguments(b.Arguments)
+		}
+		m.gate(c)
+		return
+	case b.Verdict == journal.Retry || b.Verdict == journal.Approve: // [M9.11] [M9.14]
+		m.move(c, callReady)
+	default:
+		m.move(c, callDecided)
+	}
+	c.later = append(c.later, b)
+}
+
 // openKind says what a call waits for, and whether it waits at all.
 func (c *call) openKind() (InterruptionKind, bool) {
 	switch {
 	case c.state == callAsked:
 		return Approval, true
-	case c.state == callDoubt && !c.tells():
+	case c.state == callPending:
+		return External, true
+	case c.state == callDoubt && !c.query && !c.tells():
 		return InDoubt, true
 	}
 	return 0, false
@@ -100,10 +108,10 @@ func (r *response) waits() bool {
 
 // stage returns the stage of the call's open interruption, or of its next one.
 func (c *call) stage() int {
-	if c.state == callAsked {
+	if c.state == callAsked && c.attempt == 0 {
 		return 0
 	}
-	return 1 + len(c.doubts)
+	return 1 + len(c.later)
 }
 
 // revisable says that the call is decided by a sticky decision only and has not
@@ -127,15 +135,18 @@ func (m *Machine) checkDecided(now int64, b *journal.Decided) error {
 	if b.Stage == 0 {
 		kind = Approval
 	}
+	ended := m.finished != nil || m.cancelled != nil
 	switch {
-	case !open || m.finished != nil || m.cancelled != nil:
+	case !ended && c.state == callDoubt && c.query && !c.tells() && b.Stage == c.stage():
+		return fmt.Errorf("%w (call %s: the far side is asked first what became of it)", ErrInFlight, b.Call)
+	case !open || ended:
 		return notDue("call %s is not open for a decision at stage %d", b.Call, b.Stage)
 	case b.Digest != c.digest:
 		return fmt.Errorf("%w (call %s)", ErrDigest, b.Call)
 	case !fits(kind, b.Verdict):
 		return fmt.Errorf("%w: %s cannot settle %s", ErrVerdict, b.Verdict, kind)
-	case b.Sticky && (kind != Approval || c.spec == nil || c.spec.Identity == ""):
-		return fmt.Errorf("%w: only an approval of a known tool can be sticky", ErrVerdict)
+	case b.Sticky && (b.Stage > 0 || c.spec == nil || c.spec.Identity == ""):
+		return fmt.Errorf("%w: only the approval that a rule asks for can be sticky, of a known tool", ErrVerdict)
 	case kind == InDoubt && now < c.blocked:
 		return fmt.Errorf("%w (call %s, until %d)", ErrInFlight, b.Call, c.blocked)
 	}
@@ -150,8 +161,8 @@ func (c *call) answered(b *journal.Decided) error {
 		return answer(c.approval, SameDecision(c.approval, b))
 	case b.Stage == 0 && c.ruling != nil && !c.revisable():
 		return answer(c.ruling, c.ruling.Verdict == b.Verdict)
-	case b.Stage > 0 && b.Stage <= len(c.doubts):
-		first := c.doubts[b.Stage-1]
+	case b.Stage > 0 && b.Stage <= len(c.later):
+		first := c.later[b.Stage-1]
 		return answer(first, SameDecision(first, b))
 	}
 	return nil
@@ -169,8 +180,8 @@ func (c *call) checkArguments(b *journal.Decided) error {
 	if b.Arguments == "" {
 		return nil
 	}
-	if b.Verdict != journal.Approve {
-		return fmt.Errorf("%w: arguments can be edited only while approving", ErrVerdict)
+	if b.Verdict != journal.Approve || b.Stage > 0 {
+		return fmt.Errorf("%w: arguments can be edited only while approving, before the first attempt", ErrVerdict)
 	}
 	if c.kind == item.TypeCustomToolCall {
 		return nil
@@ -195,7 +206,9 @@ func fits(kind InterruptionKind, v journal.Verdict) bool {
 	switch v {
 	case journal.Approve, journal.Reject:
 		return kind == Approval
-	case journal.Settle, journal.Retry, journal.GiveUp:
+	case journal.Settle:
+		return kind == InDoubt || kind == External
+	case journal.Retry, journal.GiveUp:
 		return kind == InDoubt
 	}
 	return false

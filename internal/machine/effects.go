@@ -15,14 +15,18 @@ func effect(kind journal.EffectKind, n int) journal.EffectID {
 const (
 	reconcileModel   = 0
 	reconcileSession = 1
+	reconcileCall    = 2 // and on, by the call's position
 )
 
-// reconcileID is the id of the effect that finds out what became of a request or of
-// an append.
+// reconcileID is the id of the effect that finds out what became of a request, of an
+// append or of a call.
 func reconcileID(about journal.EffectID) journal.EffectID {
 	id := journal.EffectID{Kind: journal.EffectReconcile, N: about.N, P: reconcileModel, A: about.A}
-	if about.Kind == journal.EffectSession {
+	switch about.Kind {
+	case journal.EffectSession:
 		id.P = reconcileSession
+	case journal.EffectTool:
+		id.P = reconcileCall + about.P
 	}
 	return id
 }

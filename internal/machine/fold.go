@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"math"
-
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -31,11 +29,13 @@ func (m *Machine) fold(f journal.Fact) {
 	case *journal.Responded:
 		m.foldResponded(b)
 	case *journal.Planned:
-		m.foldPlanned(b)
+		m.foldPlanned(f.Time, b)
 	case *journal.Decided:
 		m.foldDecided(b)
 	case *journal.Settled:
 		m.foldSettled(f.Time, b)
+	case *journal.Expired:
+		m.foldExpired(f.Time, b)
 	case *journal.Judged:
 		m.landed(effect(journal.EffectJudge, b.N))
 		m.last().judged = b
@@ -127,27 +127,8 @@ func (m *Machine) foldClaimed(b *journal.Claimed) {
 		return
 	}
 	for _, c := range r.calls {
-		if c.state == callRunning {
-			c.exposed = true
-			if c.harmless() { // [M12.3]
-				m.move(c, callReady)
-				continue
-			}
-			m.move(c, callDoubt)
-			c.blocked = later(c.notAfter, Margin) // [M12.4]
-		}
-		if c.state == callDoubt && b.Gone && c.epoch == before { // [M12.5]
-			c.blocked = 0
-		}
+		m.claimCall(c, b.Gone && c.epoch == before)
 	}
-}
-
-// later adds durations to a time and stays in range whatever the ledger says.
-func later(t, d int64) int64 {
-	if t > math.MaxInt64-d {
-		return math.MaxInt64
-	}
-	return t + d
 }
 
 func (m *Machine) foldPrepared(b *journal.Prepared) {
@@ -179,7 +160,7 @@ func (m *Machine) foldIntended(b *journal.Intended) {
 	case journal.EffectTool:
 		c := m.find(b.ID)
 		m.move(c, callRunning)
-		c.attempt, c.epoch, c.notAfter = b.ID.A, m.epoch, b.NotAfter
+		c.attempt, c.epoch, c.notAfter, c.before = b.ID.A, m.epoch, b.NotAfter, c.exposed
 	}
 }
 
@@ -206,104 +187,6 @@ func (m *Machine) foldResponded(b *journal.Responded) {
 	}
 }
 
-// [M7.2] The plan reserves the places of the outputs, in call order.
-func (m *Machine) foldPlanned(b *journal.Planned) {
-	r := m.last()
-	m.landed(effect(journal.EffectPlan, b.N))
-	calls := make([]call, len(b.Calls))
-	r.calls = make([]*call, 0, len(b.Calls))
-	for i := range b.Calls {
-		pc := &b.Calls[i]
-		at := r.first + pc.P
-		if pc.Twin {
-			m.history[at].dropped = true
-			continue
-		}
-		head := &m.heads[pc.P]
-		c := &calls[i]
-		*c = call{
-			id:     journal.EffectID{Kind: journal.EffectTool, N: r.n, P: pc.P},
-			slot:   at,
-			out:    len(m.history),
-			kind:   head.Type,
-			callID: head.CallID,
-			plan:   pc,
-			digest: pc.Digest,
-		}
-		switch offered := len(r.manifest.Tools); {
-		case pc.Tool >= offered:
-			c.spec = &b.Tools[pc.Tool-offered]
-		case pc.Tool >= 0:
-			c.spec = &r.manifest.Tools[pc.Tool]
-		}
-		m.history = append(m.history, slot{})
-		r.calls = append(r.calls, c)
-		r.unsettled++
-		if m.seen != nil {
-			m.seen[c.callID] = c
-		}
-		if !pc.Output.IsZero() && pc.Gate == journal.Allow { // [M8.1]
-			m.settle(r, c, journal.Rejected, pc.Output)
-		} else {
-			m.gate(c)
-		}
-	}
-	r.outEnd = len(m.history)
-	r.planned = b
-	m.settleResponse(r)
-}
-
-func (m *Machine) foldSettled(now int64, b *journal.Settled) {
-	m.landed(b.ID)
-	c := m.find(b.ID)
-	if c.state == callSettled {
-		return // evidence [M8.13]
-	}
-	switch b.Outcome {
-	case journal.NotExecuted:
-		m.move(c, callReady)
-		return
-	case journal.Unknown:
-		if c.state != callRunning {
-			break
-		}
-		c.unknown++
-		c.exposed = true
-		if c.harmless() && c.unknown < MaxUnknown { // [M8.3]
-			m.move(c, callReady)
-			return
-		}
-		if c.spec.OnUnknown == journal.UnknownWait {
-			m.move(c, callDoubt)
-			c.blocked = 0
-			if now >= c.notAfter { // the body may not have returned
-				c.blocked = later(c.notAfter, Margin)
-			}
-			return
-		}
-	}
-	m.settle(m.responses[b.ID.N-1], c, b.Outcome, b.Output)
-}
-
-func (m *Machine) settle(r *response, c *call, o journal.Outcome, out item.Item) {
-	if c.state == callDoubt {
-		m.landed(waitID(c)) // [M8.15]
-	}
-	m.move(c, callSettled)
-	c.outcome = o
-	m.history[c.out].item = out
-	r.unsettled--
-	m.settleResponse(r)
-}
-
-// settleResponse moves the settled mark over a response whose calls all have their
-// output [M3.4].
-func (m *Machine) settleResponse(r *response) {
-	if r.planned != nil && r.unsettled == 0 {
-		m.settled = r.outEnd
-	}
-}
-
 func (m *Machine) foldConfirmed(b *journal.Confirmed) {
 	if m.open != nil {
 		id := journal.EffectID{Kind: journal.EffectSession, N: b.N, A: m.open.attempt}
@@ -321,6 +204,11 @@ func (m *Machine) foldAbsent(b *journal.Absent) {
 	case journal.EffectModel:
 		m.usage.add(nil) // [M5.9]
 		m.turn.open, m.turn.doubt, m.turn.again = false, false, true
+	case journal.EffectTool: // [M8.18]
+		c := m.find(b.ID)
+		m.answer(c)
+		c.exposed = c.before
+		m.move(c, callReady)
 	}
 }
 

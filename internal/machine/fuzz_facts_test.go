@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -12,10 +14,10 @@ func randomBody(d *dice, m *Machine) journal.Body {
 			Auto: d.roll(4) == 1, UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Input: randomItems(d)}
 		return s
 	}
-	if r := m.last(); r != nil && r.judgeDue() && d.roll(3) == 1 {
+	if r := m.last(); r != nil && r.judgeDue() && d.roll(3) > 0 {
 		return &journal.Judged{N: r.n, Final: d.flip(), Text: "so"}
 	}
-	switch d.roll(30) {
+	switch d.roll(31) {
 	case 0:
 		return &journal.Forked{Run: pick(d, "", "r", "f"), Session: randomRef(d)}
 	case 1:
@@ -56,6 +58,8 @@ func randomBody(d *dice, m *Machine) journal.Body {
 	case 27:
 		return &journal.Fired{ID: randomID(d, m, journal.EffectWait)}
 	case 28:
+		return randomExpired(d, m)
+	case 29:
 		if d.roll(4) > 0 {
 			return nil
 		}
@@ -68,10 +72,11 @@ func randomPrepared(d *dice, m *Machine) journal.Body {
 	b := &journal.Prepared{N: m.turns + 1 - d.roll(2)*d.roll(2), Upto: m.settled - d.roll(2)*d.roll(2), Same: d.roll(3)}
 	if d.flip() || m.turns == 0 {
 		b.Same = b.N
-		b.Manifest = &journal.Manifest{ToolUse: pick(d, "", "", "", "first", "names", "custom", "custom", "custom", "?"), StopAt: []string{"pay"}, Tools: []journal.ToolSpec{
-			{Name: "look", Identity: "l", Class: journal.ReadOnly, OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownWait)},
-			{Name: "pay", Identity: pick(d, "p", ""), Class: pick(d, journal.AtMostOnce, journal.Idempotent, "?"), Timeout: pick[int64](d, 0, -1, 5000, 1<<62),
-				OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownTell, journal.UnknownWait)},
+		b.Manifest = &journal.Manifest{ToolUse: pick(d, "", "", "", "first", "names", "custom", "custom", "custom", "custom", "custom", "?"), StopAt: []string{"pay"}, Tools: []journal.ToolSpec{
+			{Name: "look", Identity: "l", Class: journal.ReadOnly, OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownWait), Expires: 500_000},
+			{Name: "pay", Identity: pick(d, "p", ""), Class: pick(d, journal.AtMostOnce, journal.AtMostOnce, journal.Idempotent, journal.Transactional, "?"),
+				Timeout: pick[int64](d, 0, -1, 5000, 1<<62), OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownTell, journal.UnknownWait),
+				Recover: d.flip(), Expires: pick[int64](d, 400_000, 0, -1, 1<<63-1), ExpiryFails: d.flip()},
 		}}
 	}
 	return b
@@ -139,8 +144,15 @@ func randomDecided(d *dice, m *Machine) journal.Body {
 		Verdict: pick(d, journal.Approve, journal.Reject, journal.Settle, journal.Retry, journal.GiveUp, "?"), Sticky: d.flip(), Text: pick(d, "", "so")}
 	if c := randomCall(d, m); c != nil && d.roll(8) > 0 {
 		b.Call, b.Stage, b.Digest = c.id, c.stage(), c.digest
-		if _, open := c.openKind(); open && c.state == callDoubt {
-			b.Verdict, b.Sticky = pick(d, journal.Settle, journal.Retry, journal.GiveUp), false
+		kind, open := c.openKind()
+		if b.Stage > 0 {
+			b.Sticky = false
+		}
+		switch {
+		case open && kind == InDoubt:
+			b.Verdict = pick(d, journal.Settle, journal.Retry, journal.GiveUp)
+		case open && kind == External:
+			b.Verdict = journal.Settle
 		}
 	}
 	if b.Verdict == journal.Approve {
@@ -150,14 +162,23 @@ func randomDecided(d *dice, m *Machine) journal.Body {
 }
 
 func randomSettled(d *dice, m *Machine) journal.Body {
-	b := &journal.Settled{ID: randomID(d, m, journal.EffectTool), Late: d.roll(8) == 1,
-		Outcome: pick(d, journal.Done, journal.Done, journal.ToolFailed, journal.Unknown, journal.NotExecuted, journal.Rejected, journal.Decreed, journal.Dropped, "?")}
+	b := &journal.Settled{ID: randomID(d, m, journal.EffectTool), Late: d.roll(8) == 1, Running: d.roll(4) == 1, Error: "why",
+		Outcome: pick(d, journal.Done, journal.Done, journal.ToolFailed, journal.Unknown, journal.NotExecuted, journal.Pending, journal.AsksAgain,
+			journal.Rejected, journal.Decreed, journal.Dropped, "?")}
 	if c := randomCall(d, m); c != nil && d.roll(4) == 1 {
 		b.ID = c.id
 		b.ID.A = c.attempt - d.roll(2)
 	}
-	if c := m.find(b.ID); c != nil && b.Outcome != journal.NotExecuted && d.roll(8) > 0 {
+	if c := m.find(b.ID); c != nil && !slices.Contains([]journal.Outcome{journal.NotExecuted, journal.Pending, journal.AsksAgain}, b.Outcome) && d.roll(8) > 0 {
 		b.Output = m.output(c, "out")
+	}
+	return b
+}
+
+func randomExpired(d *dice, m *Machine) journal.Body {
+	b := &journal.Expired{Call: randomID(d, m, journal.EffectTool), Stage: d.roll(3)}
+	if c := randomCall(d, m); c != nil && d.roll(8) > 0 {
+		b.Call, b.Stage = c.id, c.stage()
 	}
 	return b
 }
@@ -169,6 +190,9 @@ func randomDoubt(d *dice, m *Machine) journal.EffectID {
 		return m.open.id()
 	case m.turn.doubt && d.roll(4) > 0:
 		return m.modelID()
+	}
+	if c := randomCall(d, m); c != nil && c.state == callDoubt && d.roll(4) > 0 {
+		return c.last()
 	}
 	return randomID(d, m, journal.EffectModel, journal.EffectSession, journal.EffectTool)
 }

@@ -109,6 +109,11 @@ func (l *live) happen() (crash bool) {
 		l.ready()
 		return false
 	}
+	if at := l.m.Deadline(); at != 0 && len(l.effects) == 0 && d.roll(4) == 1 {
+		l.now = max(l.now, at)
+		l.ready()
+		return false
+	}
 	if list := l.m.Interruptions(); len(list) > 0 && (len(l.effects) == 0 || d.flip()) {
 		l.decide(list[d.roll(len(list))])
 		l.ready()
@@ -149,10 +154,13 @@ func (l *live) restart(n int) {
 
 func (l *live) decide(in Interruption) {
 	b := &journal.Decided{Call: in.Call, Stage: in.Stage, Digest: in.Digest, Verdict: pick(&l.d, journal.Approve, journal.Reject)}
-	if in.Kind == InDoubt {
+	switch c := l.m.find(in.Call); {
+	case in.Kind == InDoubt:
 		b.Verdict = pick(&l.d, journal.GiveUp, journal.Settle, journal.Retry)
 		l.now = max(l.now, in.NotBefore)
-	} else if c := l.m.find(in.Call); c.spec.Identity != "" {
+	case in.Kind == External:
+		b.Verdict = journal.Settle
+	case in.Stage == 0 && c.spec.Identity != "":
 		b.Sticky = l.d.flip()
 	}
 	l.step(b)
@@ -161,7 +169,7 @@ func (l *live) decide(in Interruption) {
 // outcome returns what came of an effect.
 func (l *live) outcome(e Effect) journal.Body {
 	d := &l.d
-	if !l.calm && d.roll(8) == 1 && e.ID.Kind != journal.EffectTool && e.ID.Kind != journal.EffectWait {
+	if !l.calm && d.roll(8) == 1 && e.ID.Kind != journal.EffectTool && e.ID.Kind != journal.EffectWait && e.About.Kind != journal.EffectTool {
 		f := &journal.Failed{ID: e.ID, Unknown: d.flip()}
 		if e.ID.Kind == journal.EffectModel && d.flip() {
 			f.RetryAt = l.now + 5000
@@ -185,6 +193,9 @@ func (l *live) outcome(e Effect) journal.Body {
 		if d.flip() {
 			return &journal.Absent{ID: e.About}
 		}
+		if e.About.Kind == journal.EffectTool {
+			return &journal.Settled{ID: e.About, Outcome: pick(d, journal.Done, journal.Unknown), Output: l.m.output(l.m.find(e.About), "found")}
+		}
 		if e.About.Kind == journal.EffectModel {
 			return &journal.Responded{ID: e.About, Items: l.response()}
 		}
@@ -193,10 +204,14 @@ func (l *live) outcome(e Effect) journal.Body {
 		l.now = max(l.now, e.Until)
 		return &journal.Fired{ID: e.ID}
 	}
-	s := &journal.Settled{ID: e.ID, Outcome: pick(d, journal.Done, journal.ToolFailed, journal.Unknown, journal.NotExecuted)}
-	if s.Outcome != journal.NotExecuted {
-		s.Output = l.m.output(l.m.find(e.ID), "out")
+	s := &journal.Settled{ID: e.ID, Outcome: pick(d, journal.Done, journal.ToolFailed, journal.Unknown, journal.NotExecuted, journal.Pending, journal.AsksAgain)}
+	switch s.Outcome {
+	case journal.Unknown:
+		s.Running = d.flip()
+	case journal.NotExecuted, journal.Pending, journal.AsksAgain:
+		return s
 	}
+	s.Output = l.m.output(l.m.find(e.ID), "out")
 	return s
 }
 

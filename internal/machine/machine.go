@@ -71,7 +71,8 @@ type Effect struct {
 	From, Upto int
 	// Previous is the pointer of a chained request.
 	Previous string
-	// Key is a tool's idempotency key.
+	// Key is the idempotency key of a tool's call, or of the call a reconcile is
+	// about.
 	Key string
 	// NotAfter is when a tool's body must have ended, in Unix milliseconds.
 	NotAfter int64
@@ -149,7 +150,7 @@ func (m *Machine) emit(f journal.Fact) {
 // syncs says which facts are made durable at once [M13.2].
 func (m *Machine) syncs(b journal.Body) bool {
 	switch b := b.(type) {
-	case *journal.Started, *journal.Forked, *journal.Decided, *journal.Settled, *journal.Confirmed,
+	case *journal.Started, *journal.Forked, *journal.Decided, *journal.Settled, *journal.Expired, *journal.Confirmed,
 		*journal.Absent, *journal.Failed, *journal.Cancelled, *journal.Finished:
 		return true
 	case *journal.Intended:
@@ -165,6 +166,7 @@ func (m *Machine) syncs(b journal.Body) bool {
 func (m *Machine) Ready(now int64) Ready {
 	m.now = now
 	m.effects = m.effects[:0]
+	m.expire()
 	for m.step() {
 	}
 	rd := Ready{Facts: m.queue, Batch: m.batch, Effects: m.effects, Status: m.Status()}

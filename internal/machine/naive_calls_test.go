@@ -19,6 +19,7 @@ const (
 	ready
 	decided
 	running
+	pending
 	doubt
 	settled
 )
@@ -30,9 +31,14 @@ type callState struct {
 	notAfter int64
 	epoch    uint64 // under which the last attempt was intended
 	unknowns int
-	stage    int // of the next doubt [M9.1]
+	stage    int // of what is open after an attempt [M9.1]
 	possible bool
+	before   bool  // the same, before the last attempt
 	until    int64 // when a call in doubt may be acted on
+	ask      bool  // to be asked about [M8.16]
+	seen     bool  // in doubt because a driver recorded unknown
+	note     string
+	deadline int64
 	verdict  *journal.Decided
 	outcome  journal.Outcome
 	output   item.Item
@@ -84,6 +90,33 @@ func (c *call) harmless() bool {
 	return c.spec.Class == journal.ReadOnly || c.spec.Class == journal.Idempotent
 }
 
+func (c *call) transactional() bool { return c.spec.Class == journal.Transactional }
+
+func (c *call) recoverable() bool {
+	return c.spec.Recover && !c.harmless() && !c.transactional()
+}
+
+// told says who hears of a call in doubt: the model, or else a person.
+func (c *call) told(s callState) bool {
+	return c.spec.OnUnknown == journal.UnknownTell || c.spec.OnUnknown == journal.UnknownDefault && s.seen
+}
+
+// expired says that nobody decided an asked call [M9.16].
+func (c *call) expired(s callState) *journal.Expired {
+	if s.attempts == 0 {
+		return &journal.Expired{Call: c.id}
+	}
+	return &journal.Expired{Call: c.id, Stage: s.stage}
+}
+
+// expiry is M9.15.
+func (c *call) expiry(asked int64) int64 {
+	if c.spec.Expires <= 0 {
+		return 0
+	}
+	return asked + c.spec.Expires
+}
+
 // decision returns what was decided about the call at a stage.
 func (c *call) decision(stage int) *journal.Decided {
 	for _, m := range c.events {
@@ -128,6 +161,9 @@ func (w *world) state(c *call) callState {
 		s.digest, _, _ = item.DigestArguments(d.Arguments)
 	}
 	w.first(c, &s)
+	if s.phase == asked {
+		s.deadline = c.expiry(w.log[c.at].fact.Time)
+	}
 	for _, m := range c.events {
 		if s.phase == settled {
 			if _, ok := m.fact.Body.(*journal.Settled); ok {
@@ -137,19 +173,21 @@ func (w *world) state(c *call) callState {
 		}
 		switch b := m.fact.Body.(type) {
 		case *journal.Intended:
-			s.phase, s.attempts, s.notAfter, s.epoch = running, b.ID.A, b.NotAfter, m.epoch
+			s.phase, s.attempts, s.notAfter, s.epoch, s.before = running, b.ID.A, b.NotAfter, m.epoch, s.possible
 			if s.at < 0 {
 				s.at = m.at
 			}
 		case *journal.Decided:
 			if b.Stage > 0 {
-				s.stage++
-				s.phase, s.verdict = decided, b
-				if b.Verdict == journal.Retry {
-					w.hit("M9.11 retry")
-					s.phase, s.verdict = ready, nil
-				}
+				w.decidedLater(&s, b)
 			}
+		case *journal.Expired:
+			if c.spec.ExpiryFails {
+				s.deadline = 0
+			}
+		case *journal.Absent:
+			w.hit("M8.18 absent")
+			s.phase, s.ask, s.possible = ready, false, s.before
 		case *journal.Claimed:
 			w.claim(c, &s, m, b)
 		case *journal.Settled:
@@ -157,6 +195,21 @@ func (w *world) state(c *call) callState {
 		}
 	}
 	return s
+}
+
+// decidedLater is M9.10, M9.11 and M9.14.
+func (w *world) decidedLater(s *callState, b *journal.Decided) {
+	s.stage++
+	switch b.Verdict {
+	case journal.Retry:
+		w.hit("M9.11 retry")
+		s.phase, s.verdict = ready, nil
+	case journal.Approve:
+		w.hit("M9.14 approved again")
+		s.phase, s.verdict = ready, nil
+	default:
+		s.phase, s.verdict = decided, b
+	}
 }
 
 // first is M8.1 and M9.9.
@@ -192,16 +245,23 @@ func (w *world) first(c *call, s *callState) {
 	}
 }
 
-// claim is M12.3 to M12.5.
+// claim is M8.16, M12.3 to M12.5, M12.8 and M15.3.
 func (w *world) claim(c *call, s *callState, m moment, b *journal.Claimed) {
-	if s.phase == running {
-		s.possible = true
-		if s.phase = doubt; c.harmless() {
-			w.hit("M12.3 a harmless call is ready again")
-			s.phase = ready
-		}
-		s.until = s.notAfter + 2000
+	switch {
+	case s.phase == running && c.transactional():
+		w.hit("M12.8 a transactional call is ready again")
+		s.phase = ready
+	case s.phase == running && c.harmless():
+		w.hit("M12.3 a harmless call is ready again")
+		s.phase, s.possible = ready, true
+	case s.phase == running:
+		s.phase, s.possible, s.seen, s.until, s.note = doubt, true, false, s.notAfter+2000, ""
+	case s.phase == pending:
+		w.hit("M8.20 claimed")
+	case s.phase == doubt && c.recoverable() && !s.ask:
+		w.hit("M8.16 asked about again")
 	}
+	s.ask = s.phase == doubt && c.recoverable()
 	if s.phase == doubt && b.Gone {
 		if s.epoch == m.before {
 			w.hit("M12.5 the owner is gone")
@@ -212,7 +272,7 @@ func (w *world) claim(c *call, s *callState, m moment, b *journal.Claimed) {
 	}
 }
 
-// outcome is M8.3, M8.11 and M8.12.
+// outcome is M8.3, M8.11, M8.12 and M8.19 to M8.21.
 func (w *world) outcome(c *call, s *callState, m moment, b *journal.Settled) {
 	settle := func() {
 		s.phase, s.outcome, s.output, s.attempt = settled, b.Outcome, b.Output, b.ID.A > 0
@@ -226,22 +286,34 @@ func (w *world) outcome(c *call, s *callState, m moment, b *journal.Settled) {
 	case b.Outcome == journal.NotExecuted:
 		w.hit("M8.11 not executed")
 		s.phase = ready
+	case b.Outcome == journal.Pending:
+		w.hit("M8.20 pending")
+		s.phase, s.possible, s.note = pending, true, b.Error
+	case b.Outcome == journal.AsksAgain:
+		w.hit("M8.21 asks")
+		s.phase, s.note, s.deadline = asked, b.Error, c.expiry(m.fact.Time)
+	case b.Outcome == journal.Unknown && s.phase == doubt:
+		w.hit("M8.19 the far side cannot tell")
+		s.ask, s.note = false, b.Error
 	case b.Outcome != journal.Unknown:
 		if s.phase != running || b.ID.A != s.attempts {
 			w.hit("M8.12 a late result")
 		}
+		if s.phase == pending {
+			w.hit("M8.20 its result")
+		}
 		settle()
 	default:
-		s.possible = true
+		s.possible, s.note = true, b.Error
 		s.unknowns++
 		switch {
 		case c.harmless() && s.unknowns < 3:
 			w.hit("M8.3 ready again")
 			s.phase = ready
-		case c.spec.OnUnknown == journal.UnknownWait:
-			s.phase, s.until = doubt, 0
-			if m.fact.Time >= s.notAfter {
-				w.hit("M8.3 unknown at its time")
+		case c.recoverable() || c.spec.OnUnknown == journal.UnknownWait:
+			s.phase, s.until, s.ask, s.seen = doubt, 0, c.recoverable(), true
+			if b.Running {
+				w.hit("M8.3 unknown and running")
 				s.until = s.notAfter + 2000
 			}
 		case c.harmless():
@@ -327,7 +399,7 @@ func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool
 	case w.cancelled && s.phase != running && s.phase != settled:
 		w.hit("M15.3 dropped")
 		return journal.Dropped, c.answer(machine.CancelledText), true
-	case s.phase == doubt && c.spec.OnUnknown == journal.UnknownTell:
+	case s.phase == doubt && !s.ask && c.told(s):
 		return journal.Unknown, c.answer(w.tell(c)), true
 	}
 	return "", item.Item{}, false
@@ -351,14 +423,21 @@ func (w *world) interruptions() (out []machine.Interruption) {
 	for _, c := range w.newest() {
 		s := w.state(c)
 		in := machine.Interruption{Call: c.id, CallID: c.head().CallID, Tool: c.spec.Name, Arguments: w.arguments(c),
-			Digest: s.digest, Unreadable: c.planned.Unreadable && s.edited == "", Key: w.key(c)}
+			Digest: s.digest, Unreadable: c.planned.Unreadable && s.edited == "", Key: w.key(c), Note: s.note}
+		if s.attempts > 0 {
+			in.Stage = s.stage
+		}
 		switch {
 		case s.phase == asked:
-			out = append(out, in)
-		case s.phase == doubt && c.spec.OnUnknown != journal.UnknownTell:
-			in.Kind, in.Stage, in.NotBefore = machine.InDoubt, s.stage, s.until
-			out = append(out, in)
+			in.Deadline = s.deadline
+		case s.phase == pending:
+			in.Kind = machine.External
+		case s.phase == doubt && !s.ask && !c.told(s):
+			in.Kind, in.NotBefore = machine.InDoubt, s.until
+		default:
+			continue
 		}
+		out = append(out, in)
 	}
 	return out
 }

@@ -62,7 +62,7 @@ func (w *world) check(f journal.Fact) answer {
 	case *journal.Claimed:
 		return acceptIf(b.Epoch > w.epoch, refuse)
 	case *journal.Settled:
-		return w.checkSettled(b)
+		return w.checkSettled(f.Time, b)
 	case *journal.Decided:
 		return w.checkDecided(f.Time, b)
 	}
@@ -75,6 +75,8 @@ func (w *world) check(f journal.Fact) answer {
 		return w.checkForked(b)
 	case *journal.Cancelled:
 		return acceptIf(!w.cancelled, refuseWith(machine.ErrSame))
+	case *journal.Expired:
+		return w.checkExpired(f.Time, b)
 	case *journal.Finished:
 		return w.checkFinished(b)
 	case *journal.Loaded:
@@ -95,7 +97,7 @@ func (w *world) check(f journal.Fact) answer {
 	case *journal.Absent:
 		t := w.turn()
 		request := t != nil && t.doubt && b.ID == t.effect()
-		return acceptIf(request || w.batch.doubt && b.ID == w.batch.effect(), notDue)
+		return acceptIf(request || w.batch.doubt && b.ID == w.batch.effect() || w.answerDue(f.Time, b.ID), notDue)
 	case *journal.Failed:
 		return w.checkFailed(b)
 	case *journal.Fired:
@@ -291,19 +293,25 @@ func (w *world) checkDecided(now int64, d *journal.Decided) answer {
 	if approval && w.stickyFor(c, -1) != nil {
 		w.hit("M9.4 its own decision though a sticky one covers it")
 	}
-	inDoubt := s.phase == doubt && d.Stage == s.stage && c.spec.OnUnknown != journal.UnknownTell
-	if w.cancelled && (approval || inDoubt) {
+	atStage := s.attempts > 0 && d.Stage == s.stage
+	again, external := atStage && s.phase == asked, atStage && s.phase == pending
+	inDoubt := atStage && s.phase == doubt && !c.told(s)
+	if w.cancelled && (approval || again || external || inDoubt) {
 		w.hit("M9.13 no decision in a cancelled run")
 	}
-	if w.finished != nil || w.cancelled || !approval && !inDoubt {
+	if w.finished != nil || w.cancelled || !approval && !again && !external && !inDoubt {
 		return notDue
+	}
+	if inDoubt && s.ask {
+		w.hit("M9.12 to be asked about")
+		return refuseWith(machine.ErrInFlight)
 	}
 	var errs []error
 	if d.Digest != s.digest {
 		errs = append(errs, machine.ErrDigest)
 	}
-	fits := known(d.Verdict, journal.Approve, journal.Reject) == approval
-	if !fits || d.Sticky && (!approval || c.spec.Identity == "") || d.Arguments != "" && d.Verdict != journal.Approve {
+	fits := known(d.Verdict, journal.Approve, journal.Reject) == (approval || again) && (!external || d.Verdict == journal.Settle)
+	if !fits || d.Sticky && (!approval || c.spec.Identity == "") || d.Arguments != "" && !(approval && d.Verdict == journal.Approve) {
 		errs = append(errs, machine.ErrVerdict)
 	}
 	if inDoubt && now < s.until {
@@ -325,10 +333,34 @@ func decidedBefore(first *journal.Decided, same bool) answer {
 	return answer{first: first}
 }
 
-// checkSettled is M8.4 and M8.11 to M8.14.
-func (w *world) checkSettled(b *journal.Settled) answer {
+// answerDue says that an answer about an attempt is due [M8.18, M8.19].
+func (w *world) answerDue(now int64, id journal.EffectID) bool {
+	c := w.call(id)
+	if c == nil || id.Kind != journal.EffectTool {
+		return false
+	}
+	s := w.state(c)
+	return s.phase == doubt && s.ask && id.A == s.attempts && now >= s.until
+}
+
+// checkExpired is M9.17.
+func (w *world) checkExpired(now int64, b *journal.Expired) answer {
+	c := w.call(b.Call)
+	if c == nil || b.Call.A != 0 || b.Call.Kind != journal.EffectTool {
+		return refuse
+	}
+	s := w.state(c)
+	stage := 0
+	if s.attempts > 0 {
+		stage = s.stage
+	}
+	return acceptIf(!w.cancelled && s.phase == asked && b.Stage == stage && s.deadline != 0 && now >= s.deadline, refuse)
+}
+
+// checkSettled is M8.4, M8.11 to M8.14 and M8.19 to M8.22.
+func (w *world) checkSettled(now int64, b *journal.Settled) answer {
 	if b.ID.Kind != journal.EffectTool || b.ID.N < 1 || b.ID.P < 0 || b.ID.A < 0 || !known(b.Outcome, journal.Done, journal.ToolFailed,
-		journal.Unknown, journal.NotExecuted, journal.Rejected, journal.Decreed, journal.Dropped) {
+		journal.Unknown, journal.NotExecuted, journal.Pending, journal.AsksAgain, journal.Rejected, journal.Decreed, journal.Dropped) {
 		return refuse
 	}
 	c := w.call(b.ID)
@@ -339,7 +371,9 @@ func (w *world) checkSettled(b *journal.Settled) answer {
 	ended := known(b.Outcome, journal.Done, journal.ToolFailed, journal.Unknown)
 	last := s.phase == running && b.ID.A == s.attempts
 	switch {
-	case b.Outcome == journal.NotExecuted:
+	case b.Running && (b.Outcome != journal.Unknown || b.ID.A == 0 || !last && s.phase != settled):
+		return refuse
+	case known(b.Outcome, journal.NotExecuted, journal.Pending, journal.AsksAgain):
 		return acceptIf(last && b.Output.IsZero() && !b.Late, refuse)
 	case !c.pairs(b.Output), b.Late && s.phase != settled:
 		return refuse
@@ -351,7 +385,11 @@ func (w *world) checkSettled(b *journal.Settled) answer {
 	case s.phase == settled:
 		return acceptIf(ended, refuse)
 	}
-	return acceptIf(ended && (last || b.Outcome != journal.Unknown), refuse)
+	if c.transactional() && (b.ID.A < s.attempts || !known(s.phase, running, pending, doubt)) {
+		w.hit("M12.8 no late result")
+		return refuse
+	}
+	return acceptIf(ended && (last || b.Outcome != journal.Unknown || w.answerDue(now, b.ID)), refuse)
 }
 
 // checkConfirmed is M10.8.

@@ -68,9 +68,10 @@ func (d *draw) tool(name string) journal.ToolSpec {
 	return journal.ToolSpec{
 		Name:      name,
 		Identity:  pick(d, "identity", name, name, "shared", ""),
-		Class:     pick(d, "class", journal.AtMostOnce, journal.Idempotent, journal.AtMostOnce, journal.ReadOnly, journal.Class("new")),
+		Class:     pick(d, "class", journal.AtMostOnce, journal.Idempotent, journal.AtMostOnce, journal.Transactional, journal.ReadOnly, journal.Class("new")),
 		Timeout:   pick(d, "timeout", int64(0), 1000, -1),
 		OnUnknown: pick(d, "on unknown", journal.UnknownWait, journal.UnknownTell, journal.UnknownDefault),
+		Recover:   d.maybe("recover"), Expires: pick(d, "expires", int64(0), 0, 1500, 400_000, -1), ExpiryFails: d.maybe("expiry fails"),
 	}
 }
 
@@ -208,11 +209,19 @@ func (d *draw) plannedCall(w *world, b *journal.Planned, i int) journal.PlannedC
 func (d *draw) decision(w *world, c *call) *journal.Decided {
 	s := w.state(c)
 	b := &journal.Decided{Call: c.id, Digest: s.digest, By: d.next("person ")}
-	if s.phase == doubt {
+	if s.attempts > 0 {
 		b.Stage = s.stage
+	}
+	switch s.phase {
+	case doubt:
 		b.Verdict = pick(d, "verdict", journal.Retry, journal.Settle, journal.GiveUp)
-	} else {
+	case pending:
+		b.Verdict = journal.Settle
+	default:
 		b.Verdict = pick(d, "verdict", journal.Approve, journal.Approve, journal.Reject)
+		if b.Stage > 0 {
+			break
+		}
 		b.Sticky = c.spec.Identity != "" && d.seldom(1, "sticky")
 		if b.Verdict == journal.Approve && d.seldom(2, "edit") {
 			b.Arguments = `{"edited":true}`

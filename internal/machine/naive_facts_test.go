@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -28,6 +29,18 @@ func (w *world) readFailed(b *journal.Failed) {
 		w.hit("M11.1 no failure of a cancelled run")
 	default:
 		w.failure = b
+	}
+}
+
+// readExpired is M9.19.
+func (w *world) readExpired(b *journal.Expired) {
+	c := w.call(b.Call)
+	switch {
+	case !c.spec.ExpiryFails:
+		w.hit("M9.18 rejected by the deadline")
+	case w.failure == nil:
+		w.hit("M9.19 the run fails")
+		w.failure = &journal.Failed{ID: c.id, Code: machine.CodeExpired}
 	}
 }
 
@@ -167,6 +180,19 @@ func (w *world) readCalls(m moment) {
 	case *journal.Settled:
 		c := w.call(b.ID)
 		c.events = append(c.events, m)
+	case *journal.Absent:
+		if b.ID.Kind == journal.EffectTool {
+			c := w.call(b.ID)
+			c.events = append(c.events, m)
+		}
+	case *journal.Expired:
+		c := w.call(b.Call)
+		c.events = append(c.events, m)
+		if !c.spec.ExpiryFails { // M9.18
+			m.fact.Body = &journal.Decided{Call: c.id, Stage: b.Stage, Digest: w.state(c).digest, Verdict: journal.Reject,
+				Text: machine.ExpiredText, By: machine.ExpiredBy, At: m.fact.Time}
+			c.events = append(c.events, m)
+		}
 	case *journal.Decided:
 		c := w.call(b.Call)
 		c.events = append(c.events, m)

@@ -16,14 +16,19 @@ func marks() []string {
 	}
 	for _, k := range []journal.Kind{journal.KindStarted, journal.KindForked, journal.KindClaimed, journal.KindResumed,
 		journal.KindLoaded, journal.KindPrepared, journal.KindIntended, journal.KindResponded, journal.KindPlanned,
-		journal.KindDecided, journal.KindSettled, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent,
+		journal.KindDecided, journal.KindSettled, journal.KindExpired, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent,
 		journal.KindFailed, journal.KindFired, journal.KindCancelled, journal.KindFinished} {
 		list = append(list, string(k)+" accepted", string(k)+" refused")
 	}
 	for _, err := range []error{machine.ErrNotDue, machine.ErrSame, machine.ErrInFlight, machine.ErrDigest, machine.ErrVerdict, journal.ErrNewerJournal} {
 		list = append(list, fmt.Sprintf("refused: %v", err))
 	}
-	return append(list,
+	return append(append(list, loopMarks()...), callMarks()...)
+}
+
+// loopMarks are the branches of clauses about the loop.
+func loopMarks() []string {
+	return []string{
 		"M1.4 refused after the end",
 		"M1.5 failed",
 		"M1.5 waiting",
@@ -43,10 +48,32 @@ func marks() []string {
 		"M7.3 the plan's own tool",
 		"M7.5 a twin",
 		"M7.6 a call id used before",
+		"M10.3 own",
+		"M10.5 reconciled",
+		"M10.5 the session remembers",
+		"M10.6 absent",
+		"M10.7 an append failed",
+		"M10.8 confirmed in doubt",
+		"M11.1 no failure of a cancelled run",
+		"M11.1 the first counts",
+		"M11.5 cancelled after a failure",
+		"M14.1 a message",
+		"M14.1 a result, tool use first",
+		"M14.1 a result, tool use names",
+		"M14.1 a verdict",
+		"M14.1 empty",
+		"M15.4 a response without a plan",
+		"M15.5 cancelled at its end",
+	}
+}
+
+// callMarks are the branches of clauses about calls.
+func callMarks() []string {
+	return []string{
 		"M8.1 settled by the plan",
 		"M8.3 ready again",
 		"M8.3 the model is told at once",
-		"M8.3 unknown at its time",
+		"M8.3 unknown and running",
 		"M8.3 unknown too often",
 		"M8.8 a call waits for its turn",
 		"M8.9 told",
@@ -54,6 +81,14 @@ func marks() []string {
 		"M8.11 not executed",
 		"M8.12 a late result",
 		"M8.13 evidence",
+		"M8.16 asked about again",
+		"M8.17 asks the far side",
+		"M8.18 absent",
+		"M8.19 the far side cannot tell",
+		"M8.20 claimed",
+		"M8.20 its result",
+		"M8.20 pending",
+		"M8.21 asks",
 		"M9.4 its own decision though a sticky one covers it",
 		"M9.5 decided by a sticky one",
 		"M9.7 edited",
@@ -65,27 +100,18 @@ func marks() []string {
 		"M9.10 rejected",
 		"M9.10 settle",
 		"M9.11 retry",
+		"M9.12 to be asked about",
 		"M9.13 no decision in a cancelled run",
-		"M10.3 own",
-		"M10.5 reconciled",
-		"M10.5 the session remembers",
-		"M10.6 absent",
-		"M10.7 an append failed",
-		"M10.8 confirmed in doubt",
-		"M11.1 no failure of a cancelled run",
-		"M11.1 the first counts",
-		"M11.5 cancelled after a failure",
+		"M9.14 approved again",
+		"M9.16 a question of the tool expires",
+		"M9.18 rejected by the deadline",
+		"M9.19 the run fails",
 		"M12.3 a harmless call is ready again",
 		"M12.5 an older owner",
 		"M12.5 the owner is gone",
-		"M14.1 a message",
-		"M14.1 a result, tool use first",
-		"M14.1 a result, tool use names",
-		"M14.1 a verdict",
-		"M14.1 empty",
+		"M12.8 no late result",
+		"M12.8 a transactional call is ready again",
 		"M15.3 dropped",
 		"M15.3 unknown",
-		"M15.4 a response without a plan",
-		"M15.5 cancelled at its end",
-	)
+	}
 }

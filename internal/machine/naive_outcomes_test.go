@@ -47,6 +47,9 @@ func (p *player) well(w *world, id journal.EffectID) journal.Body {
 		return &journal.Settled{ID: id, Outcome: pick(p.draw, "outcome", journal.Done, journal.ToolFailed),
 			Output: w.call(id).answer(p.next("output ")), Error: p.next("error ")}
 	}
+	if id.P >= 2 {
+		return p.answered(w, id)
+	}
 	about := journal.EffectID{Kind: journal.EffectModel, N: id.N, A: id.A}
 	if id.P == 1 {
 		about.Kind = journal.EffectSession
@@ -60,20 +63,34 @@ func (p *player) well(w *world, id journal.EffectID) journal.Body {
 	return p.responded(w, about)
 }
 
+// answered draws what the far side says of a call.
+func (p *player) answered(w *world, id journal.EffectID) journal.Body {
+	about := journal.EffectID{Kind: journal.EffectTool, N: id.N, P: id.P - 2, A: id.A}
+	switch pick(p.draw, "the far side says", "absent", "done", "unknown") {
+	case "absent":
+		return &journal.Absent{ID: about}
+	case "done":
+		return &journal.Settled{ID: about, Output: w.call(about).answer(p.next("found "))}
+	}
+	return &journal.Settled{ID: about, Outcome: journal.Unknown, Output: w.call(about).answer(p.next("unknown ")), Error: p.next("cannot tell ")}
+}
+
 // badly draws an outcome that a driver fears.
 func (p *player) badly(w *world, id journal.EffectID) journal.Body {
 	switch id.Kind {
 	case journal.EffectWait:
 		return nil
 	case journal.EffectTool:
-		if p.seldom(2, "not executed") {
+		switch pick(p.draw, "outcome", journal.Unknown, journal.Unknown, journal.Unknown, journal.NotExecuted, journal.Pending, journal.AsksAgain) {
+		case journal.NotExecuted:
 			return &journal.Settled{ID: id, Outcome: journal.NotExecuted}
+		case journal.Pending:
+			return &journal.Settled{ID: id, Outcome: journal.Pending, Error: p.next("waits for ")}
+		case journal.AsksAgain:
+			return &journal.Settled{ID: id, Outcome: journal.AsksAgain, Error: p.next("question ")}
 		}
-		c := w.call(id)
-		if p.maybe("at its time") {
-			p.now = max(p.now, w.state(c).notAfter)
-		}
-		return &journal.Settled{ID: id, Outcome: journal.Unknown, Output: c.answer(p.next("unknown "))}
+		return &journal.Settled{ID: id, Outcome: journal.Unknown, Output: w.call(id).answer(p.next("unknown ")), Error: p.next("error "),
+			Running: p.maybe("running")}
 	case journal.EffectModel:
 		return &journal.Failed{ID: id, Code: p.next("code "), Unknown: p.maybe("unknown"),
 			RetryAt: pick(p.draw, "retry at", p.now+500, p.now+1, 0)}
@@ -87,8 +104,8 @@ func (p *player) decide() {
 	var calls []*call
 	for _, c := range w.newest() {
 		s := w.state(c)
-		inDoubt := s.phase == doubt && c.spec.OnUnknown != journal.UnknownTell
-		if inDoubt || c.planned.Gate == journal.Ask && c.decision(0) == nil && s.phase != settled {
+		open := s.phase == doubt && !c.told(s) || s.phase == pending || s.phase == asked
+		if open || c.planned.Gate == journal.Ask && c.decision(0) == nil && s.phase != settled {
 			calls = append(calls, c)
 		}
 	}
@@ -97,7 +114,16 @@ func (p *player) decide() {
 	}
 	c := pick(p.draw, "call", calls...)
 	s := w.state(c)
-	if s.phase == doubt && p.seldom(2, "late") {
+	if s.phase == asked && s.deadline > 0 && p.maybe("too late") {
+		p.now = max(p.now, s.deadline)
+		switch pick(p.draw, "expired", "by itself", "by a driver", "not yet") {
+		case "by itself":
+			p.ready()
+		case "by a driver":
+			p.do(c.expired(s))
+		}
+	}
+	if (s.phase == doubt || s.phase == pending) && p.seldom(2, "late") {
 		id := c.id
 		id.A = pick(p.draw, "attempt", s.attempts, 1)
 		p.do(&journal.Settled{ID: id, Output: c.answer(p.next("late "))})

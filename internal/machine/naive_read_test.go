@@ -193,6 +193,8 @@ func (w *world) readFact(i int, f journal.Fact) {
 		w.persisted, w.confirmed, w.batch = b.Upto, b.N, batch{}
 	case *journal.Failed:
 		w.readFailed(b)
+	case *journal.Expired:
+		w.readExpired(b)
 	default:
 		w.readRequest(f.Body)
 		w.readBatch(f.Body)
@@ -206,8 +208,13 @@ func (w *world) readFact(i int, f journal.Fact) {
 // ends is M2.4.
 func (w *world) ends(b journal.Body, id journal.EffectID) bool {
 	about := journal.EffectID{Kind: journal.EffectModel, N: id.N, A: id.A}
-	if id.Kind == journal.EffectReconcile && id.P == 1 {
+	switch {
+	case id.Kind == journal.EffectReconcile && id.P == 1:
 		about.Kind = journal.EffectSession
+	case id.Kind == journal.EffectReconcile && id.P >= 2:
+		about.Kind, about.P = journal.EffectTool, id.P-2
+	case id.Kind == journal.EffectWait && id.P >= 1:
+		about.Kind, about.P = journal.EffectTool, id.P-1
 	}
 	switch b := b.(type) {
 	case *journal.Loaded:
@@ -217,13 +224,13 @@ func (w *world) ends(b journal.Body, id journal.EffectID) bool {
 	case *journal.Responded:
 		return (id.Kind == journal.EffectModel || id.Kind == journal.EffectReconcile) && about == b.ID
 	case *journal.Absent:
-		return id.Kind == journal.EffectReconcile && about == b.ID
+		return about == b.ID && (id.Kind == journal.EffectReconcile || about.Kind == journal.EffectTool) // M8.15
 	case *journal.Planned:
 		return id.Kind == journal.EffectPlan && id.N == b.N
 	case *journal.Settled:
-		if id.Kind == journal.EffectWait { // M8.15
-			c := w.call(b.ID)
-			return id.N == b.ID.N && id.P == b.ID.P+1 && c != nil && w.state(c).phase == settled
+		if id != b.ID && about.Kind == journal.EffectTool && about.N == b.ID.N && about.P == b.ID.P { // M8.15
+			s := w.state(w.call(b.ID))
+			return s.phase == settled || s.phase == doubt && !s.ask
 		}
 		return id == b.ID
 	case *journal.Judged:

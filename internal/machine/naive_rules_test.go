@@ -55,6 +55,7 @@ func (n *naive) flush() machine.Ready {
 // ready is M2.1.
 func (n *naive) ready(now int64) machine.Ready {
 	r := ruling{naive: n, now: now}
+	r.expire()
 	for {
 		before := len(n.log)
 		r.world = n.read()
@@ -123,9 +124,9 @@ func (w *world) canDo(c *call) bool {
 			return false
 		}
 		return true
-	case s.phase == doubt && c.spec.OnUnknown == journal.UnknownTell:
+	case s.phase == doubt && (s.ask || c.told(s)):
 		return !slices.ContainsFunc(w.flight, func(id journal.EffectID) bool {
-			return id.Kind == journal.EffectWait && id.N == c.id.N && id.P == c.id.P+1
+			return id.N == c.id.N && (id.Kind == journal.EffectWait && id.P == c.id.P+1 || id.Kind == journal.EffectReconcile && id.P == c.id.P+2)
 		})
 	}
 	return s.phase == decided
@@ -328,7 +329,22 @@ func (r *ruling) applyRequest() {
 	}
 }
 
-// applyCall is M8.6, M8.7 and M8.9.
+// expire is M9.16.
+func (r *ruling) expire() {
+	for _, c := range r.read().newest() {
+		w := r.read()
+		s := w.state(w.call(c.id))
+		if w.finished != nil || w.cancelled || w.failure != nil || s.phase != asked || s.deadline == 0 || s.deadline > r.now {
+			continue
+		}
+		if s.attempts > 0 {
+			r.hit("M9.16 a question of the tool expires")
+		}
+		r.emit(c.expired(s))
+	}
+}
+
+// applyCall is M8.6, M8.7, M8.9 and M8.17.
 func (r *ruling) applyCall(id journal.EffectID) {
 	w := r.read()
 	c := w.call(id)
@@ -336,14 +352,20 @@ func (r *ruling) applyCall(id journal.EffectID) {
 		return
 	}
 	s := w.state(c)
-	tells := s.phase == doubt && c.spec.OnUnknown == journal.UnknownTell && !w.cancelled
-	if tells && r.now < s.until {
+	inDoubt := s.phase == doubt && !w.cancelled
+	about := journal.EffectID{Kind: journal.EffectTool, N: id.N, P: id.P, A: s.attempts}
+	switch {
+	case inDoubt && r.now < s.until:
 		r.hit("M8.9 waits")
 		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectWait, N: id.N, P: id.P + 1, A: s.attempts}, Until: s.until})
 		return
+	case inDoubt && s.ask:
+		r.hit("M8.17 asks the far side")
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectReconcile, N: id.N, P: id.P + 2, A: s.attempts}, About: about, Key: w.key(c)})
+		return
 	}
 	if how, out, ok := w.settlement(c); ok {
-		if tells {
+		if inDoubt {
 			r.hit("M8.9 told")
 		}
 		r.emit(&journal.Settled{ID: c.id, Outcome: how, Output: out})

@@ -31,7 +31,7 @@ func (d *draw) stray(w *world) journal.Body {
 		return d.strayDecision(w, pick(d, "interruption", open...).Call)
 	}
 	b := d.strayBody(w)
-	if s, ok := b.(*journal.Settled); ok && s.Outcome != journal.NotExecuted {
+	if s, ok := b.(*journal.Settled); ok && (!known(s.Outcome, journal.NotExecuted, journal.Pending, journal.AsksAgain) || d.seldom(3, "an output")) {
 		c := w.call(s.ID)
 		if c == nil {
 			s.Output = item.FunctionOutput("c1", "stray")
@@ -49,10 +49,11 @@ func (d *draw) strayBody(w *world) journal.Body {
 	switch pick(d, "stray", journal.KindSettled, journal.KindDecided, journal.KindIntended, journal.KindFailed, journal.KindPlanned,
 		journal.KindPrepared, journal.KindResponded, journal.KindConfirmed, journal.KindAbsent, journal.KindFired, journal.KindClaimed,
 		journal.KindForked, journal.KindLoaded, journal.KindJudged, journal.KindFinished, journal.KindCancelled, journal.KindResumed,
-		journal.KindStarted) {
+		journal.KindStarted, journal.KindExpired) {
 	case journal.KindSettled:
 		return &journal.Settled{ID: d.callID(w, 3), Late: d.seldom(3, "late"), Outcome: pick(d, "outcome", journal.Done, journal.Unknown,
-			journal.ToolFailed, journal.NotExecuted, journal.Rejected, journal.Decreed, journal.Dropped, "odd")}
+			journal.ToolFailed, journal.NotExecuted, journal.Pending, journal.AsksAgain, journal.Rejected, journal.Decreed, journal.Dropped, "odd"),
+			Running: d.seldom(2, "running")}
 	case journal.KindDecided:
 		return d.strayDecision(w, d.callID(w, 0))
 	case journal.KindIntended:
@@ -69,6 +70,8 @@ func (d *draw) strayBody(w *world) journal.Body {
 		return &journal.Confirmed{N: w.confirmed + pick(d, "batch", 1, 0, 2), Upto: pick(d, "upto", w.mark(), w.batch.upto, 0), Found: d.maybe("found")}
 	case journal.KindAbsent:
 		return &journal.Absent{ID: d.anyID(w)}
+	case journal.KindExpired:
+		return d.strayExpired(w)
 	case journal.KindFired:
 		id := d.anyID(w)
 		if d.maybe("a wait") {
@@ -140,9 +143,15 @@ func (d *draw) anyID(w *world) journal.EffectID {
 		journal.EffectID{Kind: journal.EffectJudge, N: len(w.responses), A: 1},
 		journal.EffectID{Kind: journal.EffectLoad, A: 1},
 		d.callID(w, 3),
+		d.reconcileOf(d.callID(w, 2)),
 		journal.EffectID{Kind: journal.EffectWait, N: request.N, A: request.A},
 		journal.EffectID{Kind: journal.EffectSession, N: w.confirmed + 1, A: 1},
 	)
+}
+
+// reconcileOf is the id of the Reconcile about an attempt of a call.
+func (d *draw) reconcileOf(id journal.EffectID) journal.EffectID {
+	return journal.EffectID{Kind: journal.EffectReconcile, N: id.N, P: id.P + 2, A: id.A}
 }
 
 func (d *draw) strayDecision(w *world, id journal.EffectID) *journal.Decided {
@@ -175,6 +184,19 @@ func (d *draw) strayDecision(w *world, id journal.EffectID) *journal.Decided {
 	case "text":
 		b.Text = d.next("text ")
 	case "attempt":
+		b.Call.A = 1
+	}
+	return b
+}
+
+func (d *draw) strayExpired(w *world) *journal.Expired {
+	b := &journal.Expired{Call: d.callID(w, 0), Stage: pick(d, "stage", 0, 1, 2)}
+	for _, in := range w.interruptions() {
+		if in.Kind == machine.Approval && d.maybe("open") {
+			b.Call, b.Stage = in.Call, in.Stage+pick(d, "stage", 0, 0, 1)
+		}
+	}
+	if d.seldom(3, "an attempt") {
 		b.Call.A = 1
 	}
 	return b

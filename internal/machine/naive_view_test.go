@@ -47,6 +47,7 @@ type view struct {
 	Results       []machine.Result
 	Calls         []seenCall
 	Exposed       bool
+	Deadline      int64
 	Recorded      []recorded
 }
 
@@ -96,14 +97,25 @@ func show(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
+// plainFailure takes the words off a failure of the machine's own.
+func plainFailure(f *journal.Failed) *journal.Failed {
+	if f == nil || f.Code != machine.CodeMaxTurns && f.Code != machine.CodeExpired {
+		return f
+	}
+	plain := *f
+	plain.Error = ""
+	return &plain
+}
+
 func (w *world) view() view {
 	v := view{Run: w.run, Status: w.status(), Interruptions: w.interruptions(), Settled: w.mark(), InputAt: w.inputAt, InputEnd: w.inputEnd,
 		MaxTurns: w.maxTurns, ResponseID: w.responseID, Usage: w.usage, Epoch: w.epoch, Owner: w.owner, Session: w.session,
 		Loaded: w.loaded, Cancelled: w.cancelled, Failure: w.failure, Exposed: w.tried(), Finished: w.finished, Facts: w.facts, InFlight: len(w.flight)}
-	if v.Failure != nil && v.Failure.Code == machine.CodeMaxTurns {
-		failure := *v.Failure
-		failure.Error = ""
-		v.Failure = &failure
+	v.Failure = plainFailure(v.Failure)
+	for _, in := range v.Interruptions {
+		if in.Deadline != 0 && (v.Deadline == 0 || in.Deadline < v.Deadline) {
+			v.Deadline = in.Deadline
+		}
 	}
 	for _, p := range w.places {
 		it := p.item
@@ -140,7 +152,8 @@ func (w *world) view() view {
 		}
 		seen := seenCall{Arguments: w.arguments(c), Output: s.output, Key: w.key(c)}
 		if seen.Known = c.planned.Tool >= 0; seen.Known {
-			seen.Info = machine.CallInfo{Item: c.item, CallID: c.head().CallID, Spec: c.spec, Digest: s.digest, Edited: s.edited, Attempt: s.attempts, By: w.approver(c)}
+			seen.Info = machine.CallInfo{Item: c.item, CallID: c.head().CallID, Spec: c.spec, Digest: s.digest, Edited: s.edited, Attempt: s.attempts}
+			seen.Info.By, seen.Info.Approvals = w.approver(c)
 		}
 		v.Calls = append(v.Calls, seen)
 	}
@@ -168,16 +181,22 @@ func (w *world) recorded(ask func(callID, name string, digest item.Digest) (item
 	return out
 }
 
-// approver is who approved the call, with a decision on it or a sticky one.
-func (w *world) approver(c *call) string {
+// approver is who approved the call last, with a decision on it or a sticky one, and how often it was after an attempt.
+func (w *world) approver(c *call) (by string, approvals int) {
 	d := c.decision(0)
 	if d == nil {
 		d = w.decidedBy(c, w.state(c).at)
 	}
-	if d == nil || d.Verdict != journal.Approve {
-		return ""
+	if d != nil && d.Verdict == journal.Approve {
+		by = d.By
 	}
-	return d.By
+	for stage := 1; c.decision(stage) != nil; stage++ {
+		if d := c.decision(stage); d.Verdict == journal.Approve {
+			by = d.By
+			approvals++
+		}
+	}
+	return by, approvals
 }
 
 // viewOf asks a machine for the same things.
@@ -189,11 +208,7 @@ func viewOf(m *machine.Machine, w *world) view {
 	v.InputAt, v.InputEnd = m.InputEnd()
 	v.Manifest, v.RecordedBy = m.Manifest()
 	v.Response, v.ResponseItems, _ = m.Response()
-	if v.Failure != nil && v.Failure.Code == machine.CodeMaxTurns {
-		failure := *v.Failure
-		failure.Error = ""
-		v.Failure = &failure
-	}
+	v.Failure, v.Deadline = plainFailure(v.Failure), m.Deadline()
 	for i, p := range w.places {
 		if !p.dropped {
 			v.Places = append(v.Places, m.At(i))

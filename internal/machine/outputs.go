@@ -9,7 +9,14 @@ import (
 const (
 	RejectedText  = "Tool execution was not approved."
 	CancelledText = "The tool was not executed: the run was cancelled."
+	ExpiredText   = "Tool execution was not approved: the approval expired, nobody decided in time."
 )
+
+// ExpiredBy is who rejects a call whose approval expired [M9.18].
+const ExpiredBy = "the deadline"
+
+// CodeExpired is the code of the failure of a run whose approval expired [M9.19].
+const CodeExpired = "approval_expired"
 
 // UnknownText tells the model that a call's outcome is unknown, and the key under
 // which the call was made [M8.10].
@@ -33,11 +40,11 @@ func (m *Machine) output(c *call, text string) item.Item {
 	return item.FunctionOutput(c.callID, text)
 }
 
-// verdict returns what settles a decided call: the newest decision on a doubt, else
-// what lets it run or not; nil if the rule denied it.
+// verdict returns what settles a decided call: the newest decision at a stage above 0,
+// else what lets it run or not; nil if the rule denied it.
 func (c *call) verdict() *journal.Decided {
-	if n := len(c.doubts); n > 0 {
-		return c.doubts[n-1]
+	if n := len(c.later); n > 0 {
+		return c.later[n-1]
 	}
 	return c.ruling
 }

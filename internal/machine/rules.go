@@ -94,6 +94,19 @@ func (m *Machine) step() bool {
 	return false
 }
 
+// expire ends the approvals whose deadline has come [M9.16].
+func (m *Machine) expire() {
+	r := m.last()
+	if r == nil || m.finished != nil || m.cancelled != nil {
+		return
+	}
+	for _, c := range r.calls {
+		if m.failure == nil && c.expires(m.now) {
+			m.add(&journal.Expired{Call: c.id, Stage: c.stage()})
+		}
+	}
+}
+
 // add emits a fact that follows from a rule.
 func (m *Machine) add(b journal.Body) bool {
 	m.emit(journal.Fact{Time: m.now, Body: b})
@@ -164,7 +177,7 @@ func (m *Machine) actionable(c *call) bool {
 	case callReady:
 		return m.started.Parallel <= 0 || m.running < m.started.Parallel
 	case callDoubt:
-		return c.tells() && !m.handed[waitID(c)]
+		return (c.query || c.tells()) && !m.handed[waitID(c)] && !m.handed[reconcileID(c.last())]
 	}
 	return false
 }
@@ -190,8 +203,17 @@ func (m *Machine) stepCall(c *call) bool {
 		return m.startCall(c)
 	case c.blocked > m.now: // [M8.9]
 		return m.hand(Effect{ID: waitID(c), Until: c.blocked})
+	case c.query: // [M8.17]
+		return m.hand(Effect{ID: reconcileID(c.last()), About: c.last(), Key: m.KeyOf(c.id)})
 	}
 	return m.settleUnknown(c)
+}
+
+// last is the id of the call's last attempt.
+func (c *call) last() journal.EffectID {
+	id := c.id
+	id.A = c.attempt
+	return id
 }
 
 // [M8.7] The intent comes first, and the effect carries the key.

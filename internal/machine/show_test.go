@@ -31,7 +31,18 @@ var views = map[string]func(*script, command) string{
 	"call": func(s *script, c command) string {
 		id := s.effect(c.word(1))
 		info, ok := s.m.Call(id)
-		return fmt.Sprintf("%v %s %s by=%s attempt=%d edited=%v", ok, info.CallID, s.m.Arguments(id), info.By, info.Attempt, info.Edited != "")
+		text := fmt.Sprintf("%v %s %s by=%s attempt=%d edited=%v", ok, info.CallID, s.m.Arguments(id), info.By, info.Attempt, info.Edited != "")
+		if info.Approvals > 0 {
+			text += fmt.Sprintf(" approvals=%d", info.Approvals)
+		}
+		return text
+	},
+	"deadline": func(s *script, _ command) string { return fmt.Sprint(s.m.Deadline()) },
+	"failure": func(s *script, _ command) string {
+		if f := s.m.Failure(); f != nil {
+			return fmt.Sprintf("%s %s: %s", f.ID, f.Code, f.Error)
+		}
+		return "none"
 	},
 }
 
@@ -63,6 +74,12 @@ func (s *script) interruptionsText(command) string {
 		}
 		if in.NotBefore > 0 {
 			fmt.Fprintf(&b, " not before %d", in.NotBefore)
+		}
+		if in.Deadline > 0 {
+			fmt.Fprintf(&b, " until %d", in.Deadline)
+		}
+		if in.Note != "" {
+			fmt.Fprintf(&b, ": %s", in.Note)
 		}
 		b.WriteByte('\n')
 	}
@@ -97,6 +114,8 @@ func outputText(text string) string {
 		return "(rejected)"
 	case text == CancelledText:
 		return "(cancelled)"
+	case text == ExpiredText:
+		return "(expired)"
 	case strings.HasPrefix(text, "The outcome of this tool call is unknown"):
 		return "(unknown)"
 	}
@@ -114,6 +133,9 @@ func effectText(e Effect) string {
 	case journal.EffectTool:
 		text += fmt.Sprintf(" key %.13s not after %d", e.Key, e.NotAfter)
 	case journal.EffectReconcile:
+		if e.About.Kind == journal.EffectTool {
+			return text + fmt.Sprintf(" about %s key %.13s", e.About, e.Key)
+		}
 		text += fmt.Sprintf(" about %s [%d,%d)", e.About, e.From, e.Upto)
 	default:
 		text += fmt.Sprintf(" [%d,%d)", e.From, e.Upto)
@@ -168,7 +190,11 @@ func (s *script) factText(body journal.Body) string {
 		add(b.Outcome == journal.Done, "done")
 		add(b.Outcome != journal.Done, "%s", b.Outcome)
 		add(b.Late, "late")
+		add(b.Running, "running")
+		add(b.Error != "" && b.Output.IsZero(), "%q", b.Error)
 		add(!b.Output.IsZero(), "%s", itemText(b.Output))
+	case *journal.Expired:
+		add(true, "%s", InterruptionID(b.Call, b.Stage))
 	case *journal.Judged:
 		add(true, "%d", b.N)
 		add(b.Final, "final %s", b.Text)

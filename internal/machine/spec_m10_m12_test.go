@@ -227,7 +227,7 @@ func TestM12_5_Gone(t *testing.T) {
 	s.refused(flightText, "decide 1.1#1 retry")
 	s.given("wait 603s", "decide 1.1#1 retry", "claim gone") // the attempt was the third's
 	s.then("interruptions", "in-doubt 1.1#2 c2 a {}")
-	d := planned(t, "batch\nstart\nclaim", "tool a wait", "call c1 a {}").given("wait 600s", "settle t1.0.1 unknown")
+	d := planned(t, "batch\nstart\nclaim", "tool a wait", "call c1 a {}").given("wait 600s", "settle t1.0.1 unknown running")
 	d.then("interruptions", "in-doubt 1.0#1 c1 a {} not before 603000")
 	d.given("claim gone").then("interruptions", "in-doubt 1.0#1 c1 a {}") // it was in doubt before the claim
 }

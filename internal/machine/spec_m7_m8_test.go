@@ -149,7 +149,7 @@ start t1.3.M key pawl_42cbacb5 not after 601000`
 	s.then("settle t1.3.3 unknown | four", "append settled t1.3.3 unknown output c4 four\nsync")
 	s.then("settle t1.4.1 unknown | five", "append settled t1.4.1 unknown output c5 five\nsync")
 	s.given("wait 5s")
-	s.then("settle t1.5.1 unknown | six", "append settled t1.5.1 unknown output c6 six\nsync\nstatus waiting")
+	s.then("settle t1.5.1 unknown running | six", "append settled t1.5.1 unknown running output c6 six\nsync\nstatus waiting")
 	s.then("interruptions", "in-doubt 1.4#1 c5 c {}\nin-doubt 1.5#1 c6 c {} not before 8000")
 	s.then("request 7 13", `
 7 output c1 one

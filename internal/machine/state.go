@@ -91,6 +91,7 @@ const (
 	callAsked   callState = iota // a person has to approve
 	callReady                    // may start
 	callRunning                  // intended, no outcome
+	callPending                  // started something whose result arrives later
 	callDoubt                    // may have happened
 	callDecided                  // to be settled without a body
 	callSettled
@@ -109,13 +110,18 @@ type call struct {
 	attempt   int
 	epoch     uint64
 	notAfter  int64
-	blocked   int64 // nobody may act on the call in doubt before this time
-	exposed   bool  // an attempt may have happened
+	blocked   int64  // nobody may act on the call in doubt before this time
+	exposed   bool   // an attempt may have happened
+	before    bool   // one before the last may have happened
+	query     bool   // in doubt: the far side is to be asked what became of it
+	live      bool   // in doubt: a driver recorded the unknown outcome
+	note      string // what came with the outcome that left the call open
+	deadline  int64  // of its approval, 0 without
 	unknown   int
 
 	approval *journal.Decided   // the call's own decision at stage 0
 	ruling   *journal.Decided   // the decision that lets it run or not: its own or a sticky one
-	doubts   []*journal.Decided // the decisions at the stages above 0
+	later    []*journal.Decided // the decisions at the stages above 0
 	outcome  journal.Outcome
 }
 
@@ -124,8 +130,40 @@ func (c *call) harmless() bool {
 	return c.spec != nil && (c.spec.Class == journal.ReadOnly || c.spec.Class == journal.Idempotent)
 }
 
-// tells says that the model, not a person, is told of an unknown outcome.
-func (c *call) tells() bool { return c.spec.OnUnknown == journal.UnknownTell }
+// transactional says that an attempt without an outcome did not happen [M12.8].
+func (c *call) transactional() bool {
+	return c.spec != nil && c.spec.Class == journal.Transactional
+}
+
+// recoverable says that the far side can be asked what became of the call in doubt
+// [M8.16].
+func (c *call) recoverable() bool {
+	return c.spec.Recover && !c.harmless() && !c.transactional()
+}
+
+// tells says that the model, not a person, is told of the call in doubt [M8.9].
+func (c *call) tells() bool {
+	return c.spec.OnUnknown == journal.UnknownTell || c.live && c.spec.OnUnknown == journal.UnknownDefault
+}
+
+// queried says that an answer about that attempt is due: whether it happened [M8.18]
+// [M8.19].
+func (c *call) queried(now int64, attempt int) bool {
+	return c.state == callDoubt && c.query && attempt == c.attempt && now >= c.blocked
+}
+
+// expiry is the deadline of an approval that was asked for now [M9.15].
+func (c *call) expiry(now int64) int64 {
+	if c.spec.Expires <= 0 {
+		return 0
+	}
+	return later(now, c.spec.Expires)
+}
+
+// expires says that the call's approval is open and its deadline has come.
+func (c *call) expires(now int64) bool {
+	return c.state == callAsked && c.deadline != 0 && now >= c.deadline
+}
 
 // result says that a body of the call ran to an end and settled it [M14.3].
 func (c *call) result() bool {

@@ -16,14 +16,17 @@ type InterruptionKind int
 
 // The kinds of interruptions.
 const (
-	// Approval: a rule asks whether the call may run.
+	// Approval: a rule asks whether the call may run, at stage 0; at a later one the
+	// tool itself asks again.
 	Approval InterruptionKind = iota
 	// InDoubt: the call may have taken effect and must not be repeated silently.
 	InDoubt
+	// External: the call started something whose result arrives later.
+	External
 )
 
 // String returns the kind in lower case.
-func (k InterruptionKind) String() string { return [...]string{"approval", "in-doubt"}[k] }
+func (k InterruptionKind) String() string { return [...]string{"approval", "in-doubt", "external"}[k] }
 
 // Interruption is a call that waits for a decision.
 type Interruption struct {
@@ -39,6 +42,12 @@ type Interruption struct {
 	Key        string
 	// NotBefore is when an InDoubt may be decided, in Unix milliseconds.
 	NotBefore int64
+	// Deadline is when an Approval expires, in Unix milliseconds, 0 if it does not.
+	Deadline int64
+	// Note is what came with the outcome that left the call open: the tool's question,
+	// what it waits for, or why nobody knows what happened. Empty at stage 0 and after a
+	// crash.
+	Note string
 }
 
 // Interruptions returns the open interruptions in model order.
@@ -53,10 +62,28 @@ func (m *Machine) Interruptions() []Interruption {
 		if !open {
 			continue
 		}
-		list = append(list, Interruption{Kind: kind, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name,
-			Arguments: m.Arguments(c.id), Digest: c.digest, Unreadable: c.plan.Unreadable && c.edited == "", Key: m.KeyOf(c.id), NotBefore: c.blocked})
+		in := Interruption{Kind: kind, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name, Arguments: m.Arguments(c.id),
+			Digest: c.digest, Unreadable: c.plan.Unreadable && c.edited == "", Key: m.KeyOf(c.id), Note: c.note}
+		switch kind {
+		case Approval:
+			in.Deadline = c.deadline
+		case InDoubt:
+			in.NotBefore = c.blocked
+		}
+		list = append(list, in)
 	}
 	return list
+}
+
+// Deadline returns the earliest deadline of an open approval, in Unix milliseconds, 0 if
+// there is none [M9.15].
+func (m *Machine) Deadline() (first int64) {
+	for _, in := range m.Interruptions() {
+		if in.Deadline != 0 && (first == 0 || in.Deadline < first) {
+			first = in.Deadline
+		}
+	}
+	return first
 }
 
 // toolName returns the name under which the model called the tool.
@@ -96,8 +123,10 @@ type CallInfo struct {
 	// edited them.
 	Edited  string
 	Attempt int
-	// By is who approved the call, empty if nobody had to.
+	// By is who approved the call, by the newest approval; empty if nobody had to.
 	By string
+	// Approvals counts the questions of the tool itself that were approved [M9.14].
+	Approvals int
 }
 
 // Call returns a call; ok is false if there is none with a tool.
@@ -109,6 +138,12 @@ func (m *Machine) Call(id journal.EffectID) (info CallInfo, ok bool) {
 	info = CallInfo{Item: m.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.digest, Edited: c.edited, Attempt: c.attempt}
 	if c.ruling != nil && c.ruling.Verdict == journal.Approve {
 		info.By = c.ruling.By
+	}
+	for _, d := range c.later {
+		if d.Verdict == journal.Approve {
+			info.By = d.By
+			info.Approvals++
+		}
 	}
 	return info, true
 }
