@@ -33,7 +33,7 @@ help: ## Show this list.
 test: tools build vet lint format race ## Everything a commit must pass: build, vet, staticcheck, gofmt, tests with the race detector, examples.
 
 .PHONY: proof
-proof: tools fuzz properties again turns kill chaos ## What takes longer than `make test`. CI=1 does less of each.
+proof: tools fuzz properties again turns kill duel chaos ## What takes longer than `make test`. CI=1 does less of each.
 
 # What was found wrong stays in a directory that the output names.
 .PHONY: chaos
@@ -85,7 +85,7 @@ race:
 
 # Parts of proof.
 
-.PHONY: fuzz properties again turns kill
+.PHONY: fuzz properties again turns kill duel
 
 # A fuzz target runs alone, so find them all first; P of them run side by side.
 fuzz:
@@ -118,3 +118,7 @@ turns:
 
 kill:
 	$(GO) test -timeout 4h -run '^TestKill' ./cmd/pawl -kills $(KILLS)
+
+# Rounds of zombies mostly wait, so many of them run at once.
+duel:
+	$(GO) test -timeout 1h -parallel 10 ./internal/duel -rounds 200 -zombies 50

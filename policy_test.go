@@ -55,6 +55,7 @@ var mayImport = map[string][]string{
 		"session", "sqlstore", "internal/owner", "github.com/mattn/go-isatty", "github.com/spf13/cobra"},
 	"cmd/pawl/internal/demo":     {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
 	"cmd/pawl/internal/timeline": {"item", "journal"},
+	"internal/duel":              {},
 	"internal/chaos":             {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
 	"internal/bench":             {".", "item", "journal", "model", "models/openai", "session", "sqlstore", "modernc.org/sqlite"},
 }
