@@ -73,6 +73,9 @@ func (d *drive) append(recs []journal.Record, with []journal.Companion) error {
 			first = err
 			break
 		}
+		if busy, ok := errors.AsType[*journal.BusyError](err); ok {
+			return busy
+		}
 		have, err := d.store.Read(d.bg, d.m.Run(), after)
 		if err == nil && len(have) > 0 {
 			if sameRecords(have, recs) {

@@ -42,7 +42,7 @@ func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions [
 		switch err := m.Check(f); {
 		case errors.Is(err, machine.ErrSame):
 		case err != nil:
-			return s.refused(refusal(err))
+			return s.refused(s.refusal(err))
 		default:
 			if first := slices.IndexFunc(decisions[:i], func(o Decision) bool { return o.Interruption == d.Interruption }); first >= 0 {
 				if err := s.repeated(decisions[first], f); err != nil {

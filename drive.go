@@ -240,7 +240,7 @@ func (d *drive) result() (*Result, error) {
 	res := newResult(d.m, s)
 	res.output = d.agent.Output
 	if d.m.Cancelled() {
-		return res, &RunError{Run: d.m.Run(), State: s, Err: ErrCancelled}
+		return res, &RunError{Run: d.m.Run(), State: s, Err: cancelled(d.m)}
 	}
 	return res, nil
 }

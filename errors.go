@@ -47,6 +47,15 @@ var (
 	ErrSessionMissing = errors.New("pawl: the run's session is missing")
 	// ErrSessionMismatch: the session is not the one the run recorded.
 	ErrSessionMismatch = errors.New("pawl: the session is not the run's session")
+	// ErrSessionBusy: another open run has the session or the conversation, and
+	// somebody drives it. It is a *SessionBusyError.
+	ErrSessionBusy = errors.New("pawl: another run has the session and is being driven")
+	// ErrSessionWaiting: another open run has the session or the conversation, and
+	// waits for decisions. It is a *SessionWaitingError.
+	ErrSessionWaiting = errors.New("pawl: another run has the session and waits for decisions")
+	// ErrSuperseded: the run was closed to make room for another one. It is a
+	// *SupersededError, and ErrCancelled too.
+	ErrSuperseded = errors.New("pawl: the run was closed to make room for another")
 	// ErrSessionAmbiguous: after a failed append nobody can tell whether the
 	// session has the batch. It is a *SessionAmbiguousError.
 	ErrSessionAmbiguous = errors.New("pawl: the session's tail does not say whether the batch was stored")

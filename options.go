@@ -38,6 +38,11 @@ type RunOptions struct {
 	ConversationID         string
 	PreviousResponseID     string
 	AutoPreviousResponseID bool
+	// Supersede closes an open run that waits for decisions on the same session or
+	// conversation, instead of refusing to start with ErrSessionWaiting: its open calls
+	// are settled, what it owes the session is appended, and deciding or resuming it
+	// is ErrSuperseded from then on. A run that somebody drives is not closed.
+	Supersede bool
 	// MaxTurns bounds the model turns of the whole run, resumes included: 0
 	// means DefaultMaxTurns (on a resume: unchanged), negative means no bound.
 	MaxTurns int

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
+	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/internal/owner"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
@@ -44,22 +46,22 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		return &RunError{Run: run, State: given, Err: err}
 	}
 	ended := stored.fold().Finished() != nil && !isNew && (given == nil || len(given.staged) == 0)
-	if agent, err = d.r.agentFor(agent, stored.AgentKey()); err != nil {
-		if !ended || !errors.Is(err, ErrUnknownAgent) {
-			return stored.refused(err)
-		}
-		agent = &Agent{Key: stored.AgentKey()}
+	agent, bare, err := d.r.agentOf(ctx, agent, stored, ended)
+	if err != nil {
+		return stored.refused(err)
 	}
 	if ended && opts.Session == nil {
 		d.agent, d.opts, d.resumed, d.records, d.m = agent, opts, true, stored.records, stored.fold()
 		return nil
 	}
-	m := agent.model(opts)
-	if err := agent.check(m); err != nil {
-		return stored.refused(err)
-	}
-	if err := opts.check(m, true); err != nil {
-		return stored.refused(err)
+	if !bare {
+		m := agent.model(opts)
+		if err := agent.check(m); err != nil {
+			return stored.refused(err)
+		}
+		if err := opts.check(m, true); err != nil {
+			return stored.refused(err)
+		}
 	}
 	d.agent, d.opts, d.resumed = agent, opts, true
 	if d.session, err = d.r.bind(stored.fold().Session(), opts.Session, isNew && given.forked()); err != nil {
@@ -72,6 +74,21 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		}
 	}
 	return d.reopen(ctx, stored, given, isNew)
+}
+
+// agentOf finds the agent of a run. A run that has ended, or is cancelled, needs none: bare
+// says that what is returned is only its key.
+func (r *Runner) agentOf(ctx context.Context, given *Agent, s *RunState, ended bool) (agent *Agent, bare bool, err error) {
+	agent, err = r.agentFor(given, s.AgentKey())
+	if !errors.Is(err, ErrUnknownAgent) {
+		return agent, false, err
+	}
+	if !ended {
+		if cancelled, ierr := r.cancelAsked(ctx, s); ierr != nil || !cancelled {
+			return nil, false, errors.Join(err, ierr)
+		}
+	}
+	return &Agent{Key: s.AgentKey()}, true, nil
 }
 
 // stored returns what the store knows of a run. A run it does not have is new to it:
@@ -135,9 +152,26 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 	}
 	if d.m.Finished() != nil {
 		d.release()
-		return nil
+		return d.tooLate()
 	}
 	d.goOn(given)
+	return nil
+}
+
+// tooLate refuses decisions that were submitted when somebody else had just brought the run
+// to its end, unless they are the recorded ones.
+func (d *drive) tooLate() error {
+	s := newState(d.records, nil)
+	s.machine = d.m
+	for _, decision := range d.staged {
+		f, err := decision.fact(d.m, time.Now())
+		if err == nil {
+			err = d.m.Check(f)
+		}
+		if err != nil && !errors.Is(err, machine.ErrSame) {
+			return s.refused(fmt.Errorf("somebody else has just finished the run: %w", s.refusal(err)))
+		}
+	}
 	return nil
 }
 
@@ -165,11 +199,10 @@ func (d *drive) adopt(ctx context.Context, given *RunState) error {
 	if err != nil {
 		return given.refused(err)
 	}
-	if err := d.store.Append(ctx, given.Run(), d.epoch, 0, records); err != nil {
+	d.m = m
+	if err := d.admit(ctx, records); err != nil {
 		return given.refused(err)
 	}
-	d.records.add(records)
-	d.m = m
 	// Nothing in this store was released by whoever had the run elsewhere.
 	d.claimed.Gone = owner.Gone(m.Owner())
 	return given.submit(ctx, d.store, given.staged)
@@ -244,7 +277,10 @@ func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool)
 		return given, nil
 	}
 	if given == nil && r.Sessions != nil {
-		given = r.Sessions(ref.ID)
+		var err error
+		if given, err = r.findSession(ref.ID); err != nil {
+			return nil, err
+		}
 	}
 	if given == nil {
 		return nil, fmt.Errorf("%w: it is %q in %s", ErrSessionMissing, ref.ID, ref.Backend)
@@ -257,6 +293,16 @@ func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool)
 		return nil, fmt.Errorf("%w: it is %q in %s, and %q in %s was given", ErrSessionMismatch, ref.ID, ref.Backend, have.ID, have.Backend)
 	}
 	return given, nil
+}
+
+// findSession asks Runner.Sessions; a panic there is an error.
+func (r *Runner) findSession(id string) (s session.Session, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{In: fmt.Sprintf("Runner.Sessions(%q)", id), Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	return r.Sessions(id), nil
 }
 
 // ownSession is a session that may live in the run store's own database.

@@ -52,6 +52,17 @@ func (r *Runner) store() journal.Driver {
 	return r.memory
 }
 
+// check reports settings that make no sense.
+func (r *Runner) check() error {
+	switch {
+	case r.Lease < 0:
+		return &ConfigError{Field: "Runner.Lease", Problem: "is negative"}
+	case r.Grace < 0:
+		return &ConfigError{Field: "Runner.Grace", Problem: "is negative"}
+	}
+	return nil
+}
+
 // Run starts a run and drives it until it has a final output, waits for decisions, or
 // fails. Errors are *RunError, which carries the state to resume from, or
 // *ConfigError for a mistake found before anything happened. Cancelling ctx stops the
@@ -116,6 +127,9 @@ func (r *Runner) stream(ctx context.Context, open func(*drive) error) iter.Seq2[
 
 // drive is the one path of run, stream and resume.
 func (r *Runner) drive(ctx context.Context, emit func(Event) bool, open func(*drive) error) (*Result, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	d := r.newDrive(ctx, emit)
 	defer d.cancel(nil)
 	if err := open(d); err != nil {
@@ -139,9 +153,7 @@ func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunO
 		return re
 	}
 	if d.records.size == 0 {
-		d.step(started)
-		d.step(d.claimed)
-		return nil
+		return d.first(ctx, started)
 	}
 	d.resumed = true
 	if !sameStart(d.m.Started(), started) {
@@ -149,6 +161,22 @@ func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunO
 		return &RunError{Run: started.Run, State: d.state(), Err: ErrRunExists}
 	}
 	return d.attach(opts)
+}
+
+// first begins a run that the store does not have. A run on a session or a conversation is
+// recorded before anything else happens; the others with their first turn.
+func (d *drive) first(ctx context.Context, started *journal.Started) error {
+	d.step(started)
+	d.step(d.claimed)
+	if conversation(d.m) == "" {
+		return nil
+	}
+	if err := d.admit(ctx, d.encode(d.m.Flush().Facts)); err != nil {
+		d.release()
+		return &RunError{Run: started.Run, Err: err}
+	}
+	d.drained = time.Now()
+	return nil
 }
 
 // sameStart says that two beginnings are those of one run. Its session is compared when

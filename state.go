@@ -175,7 +175,7 @@ func (s *RunState) Decide(d Decision) error {
 	case errors.Is(err, machine.ErrSame):
 		return nil
 	case err != nil:
-		return s.refused(refusal(err))
+		return s.refused(s.refusal(err))
 	}
 	for _, have := range s.staged {
 		if have.Interruption == d.Interruption {

@@ -107,6 +107,7 @@ var encodings = []struct {
 	{&journal.Settled{ID: id('t', 1, 0, 3), Outcome: journal.Unknown, Running: true}, `{"id":"t1.0.3","outcome":"unknown","running":true}`},
 	{&journal.Expired{Call: id('t', 1, 0, 0), Stage: 2}, `{"id":"t1.0.0","stage":2}`},
 	{&journal.Expired{}, `{}`},
+	{&journal.Cancelled{By: "pawl", Successor: "r2"}, `{"by":"pawl","successor":"r2"}`},
 }
 
 func TestEncodings(t *testing.T) {

@@ -439,9 +439,7 @@ type Confirmed struct {
 }
 
 // Absent says that an effect in doubt provably did not happen.
-type Absent struct {
-	ID EffectID
-}
+type Absent struct{ ID EffectID }
 
 // Failed says that an effect ended in an error. The run is resumable.
 type Failed struct {
@@ -457,15 +455,14 @@ type Failed struct {
 }
 
 // Fired says that a wait is over.
-type Fired struct {
-	ID EffectID
-}
+type Fired struct{ ID EffectID }
 
 // Cancelled asks a run to end: open calls settle, what is owed is appended, then
 // the run is finished.
 type Cancelled struct {
-	By  string
-	Why string
+	By, Why string
+	// Successor is the run that has the session or the conversation from then on.
+	Successor string
 }
 
 // Finished is the last fact of every run that ended.

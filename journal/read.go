@@ -405,6 +405,8 @@ func (b *Cancelled) read(name, value string) error {
 		return scanText(&b.By, value)
 	case "why":
 		return scanText(&b.Why, value)
+	case "successor":
+		return scanText(&b.Successor, value)
 	}
 	return errUnknown
 }

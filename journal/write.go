@@ -63,7 +63,8 @@ func appendBody(dst []byte, b Body) []byte {
 		return appendEffect(dst, "id", b.ID)
 	case *Cancelled:
 		dst = appendText(dst, "by", b.By)
-		return appendText(dst, "why", b.Why)
+		dst = appendText(dst, "why", b.Why)
+		return appendText(dst, "successor", b.Successor)
 	case *Finished:
 		dst = appendFlag(dst, "cancelled", b.Cancelled)
 		dst = appendInt(dst, "at", int64(b.At))

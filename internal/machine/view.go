@@ -253,6 +253,14 @@ func (m *Machine) Failure() *journal.Failed     { return m.failure }
 func (m *Machine) Finished() *journal.Finished  { return m.finished }
 func (m *Machine) Cancelled() bool              { return m.cancelled != nil }
 
+// Successor returns the run that a cancelled one made room for, empty if there is none.
+func (m *Machine) Successor() string {
+	if m.cancelled == nil {
+		return ""
+	}
+	return m.cancelled.Successor
+}
+
 // At returns the item at a place of the history, zero if there is none.
 func (m *Machine) At(i int) item.Item {
 	if i < 0 || i >= len(m.history) {
