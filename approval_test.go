@@ -239,6 +239,30 @@ func TestEditThatDoesNotFit(t *testing.T) {
 	}
 }
 
+// Whoever edits a call by its interruption's id, and sends it again because the answer was lost, changes nothing; another
+// edit is refused.
+func TestEditTwice(t *testing.T) {
+	var e effects
+	m := newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done"))
+	agent := agentWith(m, charging("charge", &e, asking))
+	r := pawl.Runner{Agents: []*pawl.Agent{agent}}
+	res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), nil))
+	id := res.Interruptions[0].ID
+	if err := r.Decide(t.Context(), res.Run, pawl.Edit(id, "ann", `{"cents":6}`)); err != nil {
+		t.Fatal(err)
+	}
+	must(t)(r.Resume(t.Context(), nil, pawl.RunID(res.Run), nil))
+	if err := r.Decide(t.Context(), res.Run, pawl.Edit(id, "ann", `{"cents":6}`)); err != nil {
+		t.Errorf("the same edit again: %v", err)
+	}
+	for _, other := range []string{`{"cents":5}`, `{"cents":7}`} {
+		if err := r.Decide(t.Context(), res.Run, pawl.Edit(id, "ann", other)); !errors.Is(err, pawl.ErrDecided) {
+			t.Errorf("the edit to %s: %v, want ErrDecided", other, err)
+		}
+	}
+	e.want(t, "charge 6")
+}
+
 // Sticky decisions cover the tool over turns; a denial of the rule always wins.
 func TestStickyDecisions(t *testing.T) {
 	gate := func(_ context.Context, _ *pawl.Call, in charge) (pawl.Gate, error) {

@@ -153,8 +153,7 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 	b := &journal.Decided{Call: call, Stage: stage, Digest: d.Digest, Verdict: d.Verdict, Sticky: d.Always,
 		Arguments: d.Arguments, Text: d.Message + d.Output, By: d.By, Why: d.Why, At: now.UnixMilli()}
 	if b.Digest.IsZero() {
-		info, _ := m.Call(call)
-		b.Digest = info.Digest
+		b.Digest = askedAbout(m, call, stage)
 	}
 	if d.Arguments != "" {
 		canonical, err := item.Canonical(d.Arguments)
@@ -164,6 +163,17 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 		b.Arguments = string(canonical)
 	}
 	return journal.Fact{Time: now.UnixMilli(), Body: b}, nil
+}
+
+// askedAbout returns the digest of the arguments that somebody is, or was, asked about at
+// a stage: the first question is about the model's own, whatever they were edited to since.
+func askedAbout(m *machine.Machine, call journal.EffectID, stage int) item.Digest {
+	info, _ := m.Call(call)
+	if fc, err := info.Item.FunctionCall(); stage == 0 && info.Edited != "" && err == nil {
+		digest, _, _ := item.DigestArguments(argumentsOf(fc.Arguments)) // unreadable ones have a digest too
+		return digest
+	}
+	return info.Digest
 }
 
 // checkEdits refuses edited arguments that a call's tool would not take. A tool that is
