@@ -44,10 +44,11 @@ var mayImport = map[string][]string{
 
 	"journal/merkle": {},
 
-	"pawltest":            {"item", "model", "session", "internal/jsonscan"},
+	"pawltest":            {".", "item", "journal", "model", "session", "internal/jsonscan"},
 	"journal/journaltest": {"item", "journal"},
 	"session/sessiontest": {"item", "session"},
 	"scenarios":           {},
+	"scenarios/sweep":     {},
 
 	// Programs. The command knows no more of a run than any other program could.
 	"cmd/pawl": {"cmd/pawl/internal/cli"},

@@ -218,6 +218,9 @@ func (t Tool) named() Tool {
 // Name returns the tool's name.
 func (t Tool) Name() string { return t.name }
 
+// Effect returns the tool's effect class.
+func (t Tool) Effect() Effect { return t.effect }
+
 // Schema returns the JSON Schema of the arguments, empty if there is an error.
 func (t Tool) Schema() string {
 	if t.schema == nil {

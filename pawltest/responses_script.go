@@ -116,12 +116,14 @@ func sameItems(a, b []item.Item) bool {
 		return false
 	}
 	for i := range a {
-		if !a[i].Equal(b[i]) && !sameJSON(a[i].Raw(), b[i].Raw()) {
+		if !sameItem(a[i], b[i]) {
 			return false
 		}
 	}
 	return true
 }
+
+func sameItem(a, b item.Item) bool { return a.Equal(b) || sameJSON(a.Raw(), b.Raw()) }
 
 func sameJSON(a, b string) bool {
 	x, errA := decode(a)

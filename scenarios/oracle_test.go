@@ -257,39 +257,13 @@ func encode(v any) string {
 	return string(b)
 }
 
-// unpaired says what is wrong with a conversation: a call has one output behind it, an output one call before it, and no
-// id occurs twice.
-func unpaired(items []json.RawMessage) (problems []string) {
-	open, answered, ids := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, raw := range items {
-		e := read(raw)
-		if e.ID != "" && ids[e.ID] {
-			problems = append(problems, "two items have the id "+e.ID)
-		}
-		ids[e.ID] = true
-		switch e.Type {
-		case "function_call":
-			if open[e.CallID] || answered[e.CallID] {
-				problems = append(problems, "the call "+e.CallID+" is there twice")
-			}
-			open[e.CallID] = true
-		case "function_call_output":
-			switch {
-			case answered[e.CallID]:
-				problems = append(problems, "the call "+e.CallID+" has two outputs")
-			case !open[e.CallID]:
-				problems = append(problems, "the output of "+e.CallID+" has no call before it")
-			default:
-				answered[e.CallID] = true
-				delete(open, e.CallID)
-			}
-		}
+// unpaired says what is wrong with a conversation, see pawltest.Unpaired.
+func unpaired(items []json.RawMessage) []string {
+	list := make([]item.Item, len(items))
+	for i, raw := range items {
+		list[i] = item.FromTrusted(string(raw))
 	}
-	for id := range open {
-		problems = append(problems, "the call "+id+" has no output")
-	}
-	slices.Sort(problems)
-	return problems
+	return pawltest.Unpaired(list)
 }
 
 // unauthorised says what a log has that nobody allowed, or twice.

@@ -1,0 +1,433 @@
+package pawltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// stage is where one point is played.
+type stage struct {
+	scenario Scenario
+	point    point
+	clean    *ending // nil in the clean run
+	template string  // of the store's directory
+	dir      string
+
+	far     *far
+	store   journal.Driver // as the newest process opened it; nil without one
+	opened  []journal.Driver
+	over    chan struct{}  // closed at the end, for the dead
+	running sync.WaitGroup // calls of the API
+
+	mu         sync.Mutex
+	boundaries []Boundary
+	ended      bool // what comes now is no boundary of the run
+	struck     bool
+	exposed    []string // calls that were under way when the fault struck
+	calls      int
+	worlds     int
+
+	// What the caller of the API has.
+	begun   bool
+	state   *pawl.RunState
+	saved   []byte
+	known   int // effects when it was saved
+	decided []pawl.Decision
+	settled map[string]bool // calls in doubt that were given an output
+	edited  map[string]bool // calls that were given other arguments
+	zombie  *World          // the process that was stopped
+	back    bool            // it went on
+	end     *ending
+}
+
+func (s Scenario) stage(p point, template string) *stage {
+	return &stage{scenario: s, point: p, template: template, far: newFar(s), settled: map[string]bool{}, edited: map[string]bool{}}
+}
+
+func (st *stage) runID() string { return "sweep-" + st.scenario.Name }
+
+// arrive counts a boundary and returns the fault that is to strike there, "" if none is.
+func (st *stage) arrive(w *World, kind BoundaryKind, name string) Fault {
+	st.mu.Lock()
+	if st.ended {
+		st.mu.Unlock()
+		st.far.note("  %s: %s", kind, name)
+		return ""
+	}
+	b := Boundary{N: len(st.boundaries) + 1, Kind: kind, Name: name, Call: st.calls}
+	st.boundaries = append(st.boundaries, b)
+	due := st.point.fault != "" && !st.struck && b.N == st.point.boundary.N
+	st.struck = st.struck || due
+	st.mu.Unlock()
+	if !due {
+		st.far.note("  %s", b)
+		return ""
+	}
+	st.far.note("  %s  <-- %s", b, st.point.fault)
+	if b != st.point.boundary {
+		st.far.problem("the scenario does not repeat itself: boundary %s was %s", b, st.point.boundary)
+	}
+	exposed := st.far.openCalls()
+	st.mu.Lock()
+	st.exposed = exposed
+	st.mu.Unlock()
+	return st.point.fault
+}
+
+// boot starts a process.
+func (st *stage) boot() *World {
+	st.worlds++
+	w := &World{stage: st, number: st.worlds}
+	w.agent = st.scenario.Agent(w)
+	for _, t := range w.agent.Tools {
+		st.far.classes[t.Name()] = t.Effect()
+	}
+	w.runner = &pawl.Runner{}
+	if st.store != nil {
+		w.store = sweptStore{st.store, w}
+		w.runner.Store = w.store
+	}
+	return w
+}
+
+// reboot starts a process after the last one died or was stopped. It knows what is stored or saved.
+func (st *stage) reboot() *World {
+	st.openStore()
+	st.state = nil
+	if st.point.carrier == byJSON && st.saved != nil {
+		st.far.forget(st.known)
+		st.parse()
+	}
+	return st.boot()
+}
+
+// parse reads the saved document.
+func (st *stage) parse() {
+	state, err := pawl.ParseRunState(st.saved)
+	if err != nil {
+		st.far.problem("G4: the saved state: %v", err)
+		return
+	}
+	st.state = state
+}
+
+// openStore opens the store, for a process that starts.
+func (st *stage) openStore() {
+	switch {
+	case st.point.carrier != inStore:
+		return
+	case st.scenario.Store == nil && st.store == nil:
+		st.store = journal.NewMemory()
+	case st.scenario.Store != nil:
+		store, err := st.scenario.Store(st.dir)
+		if err != nil {
+			st.far.problem("the store: %v", err)
+			return
+		}
+		st.store = store
+		st.opened = append(st.opened, store)
+	}
+}
+
+// maxCalls is how many calls a caller makes before the run counts as stuck.
+const maxCalls = 24
+
+// leaseOver is how long after a crash, or after a process stopped, its claim is certainly over.
+const leaseOver = pawl.DefaultLease + time.Second
+
+// play plays the point to its end.
+func (st *stage) play() {
+	st.over = make(chan struct{})
+	st.openStore()
+	w := st.boot()
+	for st.end == nil {
+		if st.calls == maxCalls {
+			st.far.problem("G5: the run does not end")
+			break
+		}
+		w = st.turn(w)
+	}
+	if st.end != nil {
+		st.mu.Lock()
+		st.ended = true
+		st.mu.Unlock()
+		st.afterwards(w)
+	}
+	close(st.over)
+	st.running.Wait()
+	st.far.closed = true
+	for _, store := range st.opened {
+		if err := closeStore(store); err != nil {
+			st.far.problem("the store: %v", err)
+		}
+	}
+}
+
+// turn makes a call and returns the process that makes the next one.
+func (st *stage) turn(w *World) *World {
+	st.calls++
+	from := st.from()
+	return st.went(w, w.call(func() (*pawl.Result, error) { return w.drive(from) }))
+}
+
+// went goes on after a call.
+func (st *stage) went(w *World, f fate) *World {
+	switch {
+	case f.what == died:
+		return st.reboot()
+	case f.what == stoppedThere:
+		st.zombie = w
+		time.Sleep(leaseOver)
+		return st.reboot()
+	case f.err != nil:
+		st.failed(f.err)
+	case f.res == nil: // a decision was submitted, or staged
+		st.save()
+	default:
+		st.reached(f.res)
+		if f.res.Waiting() {
+			return st.decide(w, f.res)
+		}
+		st.end = st.ending(f.res, nil)
+	}
+	return st.next(w)
+}
+
+// next is the process of the next call: the same one, or another as a careful caller may have.
+func (st *stage) next(w *World) *World {
+	if st.point.carrier == inProcess || st.end != nil {
+		return w
+	}
+	if st.point.carrier == byJSON && st.saved != nil {
+		st.parse()
+	}
+	return st.boot()
+}
+
+// from is what to resume from, nil if the run has to be started.
+func (st *stage) from() pawl.Resumable {
+	if st.point.carrier == inStore && !st.begun && st.point.stream {
+		st.begun = st.far.head > 0 // a caller who does not know whether it has begun may ask the store, or start it again
+	}
+	switch {
+	case st.state != nil:
+		return st.state
+	case st.begun && st.point.carrier == inStore:
+		return pawl.RunID(st.runID())
+	}
+	return nil
+}
+
+// reached keeps what a call has come to.
+func (st *stage) reached(res *pawl.Result) { st.keep(res.State()) }
+
+func (st *stage) keep(state *pawl.RunState) {
+	st.begun, st.state = true, state
+	if st.point.carrier == inStore {
+		st.state = nil
+	}
+	st.save()
+}
+
+// save saves the state as a document.
+func (st *stage) save() {
+	if st.point.carrier != byJSON {
+		return
+	}
+	doc, err := json.Marshal(st.state)
+	if err != nil {
+		st.far.problem("G4: the state: %v", err)
+	}
+	st.far.mu.Lock()
+	defer st.far.mu.Unlock()
+	st.saved, st.known = doc, len(st.far.effects)
+}
+
+// failed goes on after an error: the run has ended with it, or it is one that the fault explains.
+func (st *stage) failed(err error) {
+	st.far.note("  error: %v", err)
+	var re *pawl.RunError
+	if errors.As(err, &re) && re.State != nil {
+		st.keep(re.State)
+		if st.point.carrier == inStore && st.point.stream && !errors.Is(err, pawl.ErrClaimed) {
+			st.state = re.State // also what the store did not take
+		}
+	}
+	switch {
+	case st.clean == nil || err.Error() == st.clean.Error:
+		st.end = st.ending(nil, err)
+	case errors.Is(err, pawl.ErrClaimed):
+		time.Sleep(leaseOver)
+	case errors.Is(err, ErrSwept), st.lostRace(err):
+	case st.undeliverable(err):
+		st.end = st.ending(nil, err)
+	default:
+		st.far.problem("G5: nothing explains the error: %v", err)
+		st.end = st.ending(nil, err)
+	}
+}
+
+// lostRace says that an error is what the loser of two drivers gets.
+func (st *stage) lostRace(err error) bool {
+	if st.point.fault != SecondDriver && !st.point.fault.stops() {
+		return false
+	}
+	for _, typed := range []error{pawl.ErrClaimed, pawl.ErrFenced, pawl.ErrConflict, pawl.ErrUnknownRun, pawl.ErrNotOpen, pawl.ErrRunExists, pawl.ErrCallInFlight} {
+		if errors.Is(err, typed) {
+			return true
+		}
+	}
+	return false
+}
+
+// undeliverable says that the run cannot go on because nobody can tell what became of a request on a conversation. That is
+// an end only if an answer was lost.
+func (st *stage) undeliverable(err error) bool {
+	st.far.mu.Lock()
+	defer st.far.mu.Unlock()
+	return errors.Is(err, pawl.ErrDeliveryAmbiguous) && (st.store == nil || st.far.accepted > st.far.recorded)
+}
+
+// rival is the second driver: it wants to drive the run at this moment. Either it has the run, or it gets a typed error.
+func (st *stage) rival() {
+	w := st.boot()
+	var from pawl.Resumable
+	if st.far.head > 0 {
+		from = pawl.RunID(st.runID())
+	}
+	f := w.call(func() (*pawl.Result, error) { return w.drive(from) })
+	if f.err != nil {
+		st.far.note("  the second driver: %v", f.err)
+		if !st.lostRace(f.err) && (st.clean == nil || f.err.Error() != st.clean.Error) {
+			st.far.problem("the second driver got: %v", f.err)
+		}
+	}
+}
+
+// takeover lets the process that was stopped go on in the middle of the takeover.
+func (st *stage) takeover(w *World) {
+	if st.point.fault == SlowTakeover && st.zombie != nil && st.zombie != w {
+		st.goOn()
+	}
+}
+
+// goOn lets the process that was stopped go on to the end of its call.
+func (st *stage) goOn() {
+	if st.zombie == nil || st.back {
+		return
+	}
+	st.back = true
+	st.far.note("process %d goes on", st.zombie.number)
+	st.zombie.goOn()
+	f := <-st.zombie.calls[len(st.zombie.calls)-1].fate
+	if f.err != nil {
+		st.far.note("  its error: %v", f.err)
+		if !st.lostRace(f.err) && f.err.Error() != st.clean.Error {
+			st.far.problem("the process that was stopped got: %v", f.err)
+		}
+	}
+}
+
+// decide decides what the run waits for. What is in doubt is settled by what the far side knows.
+func (st *stage) decide(w *World, res *pawl.Result) *World {
+	var open []pawl.Interruption
+	var decisions []pawl.Decision
+	for _, in := range res.Interruptions {
+		if in.Kind == pawl.InDoubt {
+			decisions = append(decisions, st.settle(in))
+			continue
+		}
+		open = append(open, in)
+	}
+	if len(open) > 0 && st.scenario.Cancel {
+		return st.went(w, w.call(func() (*pawl.Result, error) {
+			st.far.note("process %d: Cancel", w.number)
+			return nil, w.runner.Cancel(context.Background(), st.runID(), "sweep", "the scenario cancels it")
+		}))
+	}
+	made := st.scenario.decisions(open)
+	for _, d := range made {
+		st.note(d, open)
+	}
+	decisions = append(decisions, made...)
+	if len(decisions) == 0 {
+		st.end = st.ending(res, nil)
+		return w
+	}
+	st.decided = append(st.decided, decisions...)
+	return st.went(w, w.call(func() (*pawl.Result, error) { return nil, st.submit(w, decisions) }))
+}
+
+// decisions asks the scenario.
+func (s Scenario) decisions(open []pawl.Interruption) (list []pawl.Decision) {
+	switch {
+	case len(open) == 0:
+	case s.Decide != nil:
+		return s.Decide(open)
+	default:
+		for _, in := range open {
+			list = append(list, pawl.Approve(in.ID, "sweep"))
+		}
+	}
+	return list
+}
+
+// submit submits decisions to the store, or stages them on the state.
+func (st *stage) submit(w *World, decisions []pawl.Decision) error {
+	st.far.note("process %d: decide %d", w.number, len(decisions))
+	if st.point.carrier == inStore && !st.point.stream {
+		return w.runner.Decide(context.Background(), st.runID(), decisions...)
+	}
+	if st.point.carrier == inStore { // a resume from the state submits them
+		state, err := w.runner.State(context.Background(), st.runID())
+		if err != nil {
+			return err
+		}
+		st.state = state
+	}
+	for _, d := range decisions {
+		stage := func() error { return st.state.Decide(d) }
+		if st.point.carrier != inStore {
+			name := fmt.Sprintf("%s %s", d.Verdict, d.Interruption)
+			inner := stage
+			stage = func() error { return w.at(DecisionPosted, name, inner) }
+		}
+		if err := stage(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note tells the far side what was allowed, before it is.
+func (st *stage) note(d pawl.Decision, open []pawl.Interruption) {
+	for _, in := range open {
+		if in.ID == d.Interruption && d.Verdict == journal.Approve {
+			st.edited[in.CallID] = d.Arguments != ""
+			st.far.mu.Lock()
+			st.far.allowed[in.Key] = true
+			st.far.mu.Unlock()
+		}
+	}
+}
+
+// settle decides about a call in doubt, by what the far side knows.
+func (st *stage) settle(in pawl.Interruption) pawl.Decision {
+	st.doubted(in)
+	time.Sleep(time.Until(in.NotBefore))
+	st.far.mu.Lock()
+	answer, done := st.far.answers[in.Key]
+	st.far.mu.Unlock()
+	if done {
+		st.settled[in.CallID] = true
+		return pawl.Settle(in.ID, "sweep", answer)
+	}
+	return pawl.Retry(in.ID, "sweep")
+}

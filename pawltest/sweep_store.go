@@ -1,0 +1,112 @@
+package pawltest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// sweptStore is the store as a process of a scenario sees it.
+type sweptStore struct {
+	journal.Driver
+	world *World
+}
+
+func (s sweptStore) Claim(ctx context.Context, run string, req journal.ClaimRequest) (c journal.Claim, err error) {
+	granted := false
+	err = s.world.at(ClaimRun, fmt.Sprintf("process %d", s.world.number), func() error {
+		again, err := s.Driver.Claim(ctx, run, req)
+		if err == nil {
+			s.world.stage.far.claimed(again.Epoch)
+		}
+		if granted && err != nil {
+			return nil // delivered twice: the first answer counts
+		}
+		c, granted = again, err == nil
+		return err
+	})
+	if err != nil {
+		c = journal.Claim{}
+	}
+	return c, err
+}
+
+func (s sweptStore) Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error {
+	if err := s.world.alive(); err != nil {
+		return err
+	}
+	return s.Driver.Renew(ctx, run, epoch, ttl)
+}
+
+func (s sweptStore) Release(ctx context.Context, run string, epoch uint64) error {
+	return s.world.at(ReleaseRun, fmt.Sprintf("process %d", s.world.number), func() error { return s.Driver.Release(ctx, run, epoch) })
+}
+
+func (s sweptStore) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
+	w := s.world
+	w.stage.takeover(w)
+	w.mu.Lock()
+	failing := w.failing
+	w.mu.Unlock()
+	if failing {
+		return ErrSwept
+	}
+	kind, name := describe(recs)
+	return w.at(kind, name, func() error {
+		err := s.Driver.Append(ctx, run, epoch, after, recs, with...)
+		if err == nil {
+			w.stage.far.appended(epoch, after, recs)
+		}
+		return err
+	})
+}
+
+func (s sweptStore) Read(ctx context.Context, run string, after uint64) ([]journal.Record, error) {
+	if err := s.world.alive(); err != nil {
+		return nil, err
+	}
+	return s.Driver.Read(ctx, run, after)
+}
+
+func (s sweptStore) Post(ctx context.Context, run string, e journal.Entry) error {
+	return s.world.at(DecisionPosted, e.Key, func() error { return s.Driver.Post(ctx, run, e) })
+}
+
+func (s sweptStore) Inbox(ctx context.Context, run string) ([]journal.Entry, error) {
+	if err := s.world.alive(); err != nil {
+		return nil, err
+	}
+	return s.Driver.Inbox(ctx, run)
+}
+
+// describe says what an append carries.
+func describe(recs []journal.Record) (BoundaryKind, string) {
+	kind := JournalAppend
+	var names []string
+	for _, r := range recs {
+		name, id := string(r.Kind), effectOf(r)
+		if id != "" {
+			name += " " + id
+		}
+		names = append(names, name)
+		switch {
+		case !strings.HasPrefix(id, "t"):
+		case r.Kind == journal.KindIntended:
+			kind = ToolIntent
+		case r.Kind == journal.KindSettled && kind == JournalAppend:
+			kind = ToolOutcome
+		}
+	}
+	return kind, strings.Join(names, ", ")
+}
+
+// effectOf reads the id of the effect off a fact's payload, empty if it has none.
+func effectOf(r journal.Record) string {
+	var payload struct{ ID string }
+	_ = json.Unmarshal([]byte(r.Payload), &payload) // what has no id is not an effect's
+	return payload.ID
+}

@@ -1,0 +1,166 @@
+package pawltest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/item"
+)
+
+type amount struct {
+	Amount int `json:"amount"`
+}
+
+// paying is a scenario of one call of a tool with the given body.
+func paying(f pawl.Func[amount, string]) func(body func(*World, context.Context, *pawl.Call) (string, error)) Scenario {
+	return func(body func(*World, context.Context, *pawl.Call) (string, error)) Scenario {
+		return Scenario{Name: "pay", Input: pawl.UserText("pay"), Session: BatchSession,
+			Agent: func(w *World) *pawl.Agent {
+				f := f
+				f.Name = "pay"
+				f.Run = func(ctx context.Context, c *pawl.Call, _ amount) (string, error) { return body(w, ctx, c) }
+				return &pawl.Agent{Name: "Desk", Model: w.Model(), Tools: []pawl.Tool{pawl.NewTool(f)}}
+			},
+			Script: []ScriptedStep{ScriptedItems(item.FunctionCallItem("", "c1", "pay", `{"amount":5}`)), ScriptedText("done")},
+			Want:   "done"}
+	}
+}
+
+func do(w *World, ctx context.Context, c *pawl.Call) (string, error) { return w.Do(ctx, c, "receipt") }
+
+// A sweep that sees nothing would let everything pass: each of these agents or scenarios breaks one promise.
+func TestSweepSees(t *testing.T) {
+	once := paying(pawl.Func[amount, string]{})
+	for name, test := range map[string]struct {
+		scenario Scenario
+		want     string
+	}{
+		"two effects": {once(func(w *World, ctx context.Context, c *pawl.Call) (string, error) {
+			_, err := w.Do(ctx, c, "receipt")
+			again, err2 := w.Do(ctx, c, "receipt")
+			return again, errors.Join(err, err2)
+		}), "G1: pay c1 took effect 2 times, and may once"},
+		"an answer that is not kept": {once(func(w *World, ctx context.Context, c *pawl.Call) (string, error) {
+			_, err := w.Do(ctx, c, "receipt")
+			return string(rune('a' + w.number)), err
+		}), "the replay differs from that without the fault"},
+		"a lost answer that is called a failure": {paying(pawl.Func[amount, string]{Effect: pawl.Idempotent})(
+			func(w *World, ctx context.Context, c *pawl.Call) (string, error) {
+				answer, err := w.Do(ctx, c, "receipt")
+				if err != nil {
+					err = errors.New("it failed")
+				}
+				return answer, err
+			}), ""},
+		"another output": {func() Scenario {
+			s := once(do)
+			s.Want = "thanks"
+			return s
+		}(), `the clean run is finished with "done"`},
+		"other effects": {func() Scenario {
+			s := once(do)
+			s.WantEffects = []string{`pay {"amount":6}`}
+			return s
+		}(), `the clean run has the effects ["pay {\"amount\":5}"]`},
+		"a script that ends too soon": {func() Scenario {
+			s := once(do)
+			s.Script = s.Script[:1]
+			return s
+		}(), "the model was asked beyond its script of 1 steps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.scenario.Every = 9
+			r := test.scenario.sweep(t)
+			if test.want == "" {
+				if len(r.Violations) > 0 {
+					t.Errorf("it broke nothing: %s", r.Violations[0])
+				}
+				return
+			}
+			if len(r.Violations) == 0 {
+				t.Fatalf("nothing was broken in %d points, want %q", r.Points, test.want)
+			}
+			v := r.Violations[0]
+			if !slices.ContainsFunc(v.Problems, func(p string) bool { return strings.HasPrefix(p, test.want) }) {
+				t.Errorf("%v, want %q", v.Problems, test.want)
+			}
+		})
+	}
+}
+
+// A violation can be played again by the name of its point, and is the same then.
+func TestSweepPlaysAPointAgain(t *testing.T) {
+	s := paying(pawl.Func[amount, string]{})(func(w *World, ctx context.Context, c *pawl.Call) (string, error) {
+		_, err := w.Do(ctx, c, "receipt")
+		return string(rune('a' + w.number)), err
+	})
+	s.Every = 9
+	first := s.sweep(t).Violations[0]
+	s.Only, s.Every = first.Point, 1
+	r := s.sweep(t)
+	if r.Points != 1 {
+		t.Errorf("%d points were played, want 1", r.Points)
+	}
+	if diff := cmp.Diff([]Violation{first}, r.Violations); diff != "" {
+		t.Errorf("-first +again:\n%s", diff)
+	}
+	if !strings.Contains(first.Script, "pay c1 takes effect") || !strings.Contains(first.Script, "<-- ") {
+		t.Errorf("the script does not tell what happened:\n%s", first.Script)
+	}
+}
+
+// What a sweep of one call consists of: a boundary or a fault that is lost would be a hole.
+func TestSweepIsComplete(t *testing.T) {
+	s := paying(pawl.Func[amount, string]{Approve: pawl.AlwaysAsk[amount]})(do)
+	s.Every = 50
+	r := s.sweep(t)
+	kinds := map[BoundaryKind]int{}
+	for _, b := range r.Boundaries["store/run"] {
+		kinds[b.Kind]++
+	}
+	want := map[BoundaryKind]int{JournalAppend: 7, ToolIntent: 1, ToolOutcome: 1, ClaimRun: 2, ReleaseRun: 2, ToolEffect: 1, SessionAppend: 3,
+		ModelRequest: 2, ModelAcceptance: 2, DecisionPosted: 1}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Errorf("boundaries (-want +got):\n%s", diff)
+	}
+	if len(r.Violations) > 0 {
+		t.Errorf("%s", r.Violations[0])
+	}
+	all := 0
+	for row, boundaries := range r.Boundaries {
+		if strings.HasPrefix(row, "store") {
+			all += 3 * len(faults) * len(boundaries) // live and JSON have these boundaries too, or count them as impossible
+		}
+	}
+	if got := r.Points + r.Left + sum(r.Impossible); got != all {
+		t.Errorf("%d points and %v make %d, want %d", r.Points, slices.Sorted(maps.Keys(r.Impossible)), got, all)
+	}
+}
+
+func TestUnpaired(t *testing.T) {
+	call := item.FunctionCallItem("fc_1", "c1", "pay", "{}")
+	out := item.FunctionOutput("c1", "receipt")
+	for name, test := range map[string]struct {
+		items []item.Item
+		want  []string
+	}{
+		"sound":          {[]item.Item{item.UserText("pay"), call, out, item.MessageItem("msg_1", "done")}, nil},
+		"no output":      {[]item.Item{call}, []string{"the call c1 has no output"}},
+		"no call":        {[]item.Item{out}, []string{"the output of c1 has no call before it"}},
+		"two outputs":    {[]item.Item{call, out, out}, []string{"the call c1 has two outputs"}},
+		"the same twice": {[]item.Item{call, out, call}, []string{"the call c1 has no output", "the call c1 is there twice", "two items have the id fc_1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Unpaired(test.items)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

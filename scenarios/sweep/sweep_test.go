@@ -1,0 +1,84 @@
+package sweep
+
+import (
+	"flag"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
+	"github.com/pawl-agents/pawl/pawltest"
+	"github.com/pawl-agents/pawl/session"
+	"github.com/pawl-agents/pawl/sqlstore"
+)
+
+var (
+	full     = flag.Bool("full", false, "play every point, and those of SQLite too")
+	scenario = flag.String("scenario", "", "sweep this scenario only")
+	only     = flag.String("only", "", "play this point only, see pawltest.Scenario.Only")
+)
+
+// What is played unless -full is given: one of so many points with a journal in memory, and with SQLite.
+const (
+	everyInMemory = 10
+	everyInSQLite = 300
+)
+
+// openSQLite opens a store. What a loss of power would do is not asked here.
+func openSQLite(dir string) (journal.Driver, error) {
+	return sqlstore.OpenSQLite(filepath.Join(dir, "pawl.db"), &sqlstore.Options{Sync: sqlstore.UnsafeSyncOff})
+}
+
+func sessionOf(store journal.Driver, id string) session.Session {
+	return store.(*sqlstore.Store).Session(id)
+}
+
+// retryTwice is a short retry.
+func retryTwice() *model.Retry {
+	return &model.Retry{MaxRetries: 2, InitialDelay: 10 * time.Millisecond}
+}
+
+// TestSweep sweeps every scenario: in memory, and the rows with a store in SQLite too.
+func TestSweep(t *testing.T) {
+	var mu sync.Mutex
+	points, violations := 0, 0
+	sweep := func(t *testing.T, s pawltest.Scenario, every int) {
+		s.Every = every
+		if *full {
+			s.Every = 1
+		}
+		if *only != "" {
+			s.Only, s.Every = *only, 1
+		}
+		r := pawltest.Sweep(t, s)
+		mu.Lock()
+		defer mu.Unlock()
+		points += r.Points
+		violations += len(r.Violations)
+	}
+	list := scenarios()
+	if len(list) < 25 {
+		t.Errorf("%d scenarios, want 25", len(list))
+	}
+	t.Run("scenarios", func(t *testing.T) {
+		for _, s := range list {
+			if *scenario != "" && s.Name != *scenario {
+				continue
+			}
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				sweep(t, s, everyInMemory)
+				s := inStore(s)
+				s.Only = "store"
+				sweep(t, s, everyInSQLite)
+			})
+		}
+	})
+	fmt.Printf("sweep: %d points, %d violations\n", points, violations)
+	if least := map[bool]int{false: 1500, true: 5000}[*full]; points < least && *scenario == "" && *only == "" {
+		t.Errorf("%d points, want %d", points, least)
+	}
+}
