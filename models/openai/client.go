@@ -37,12 +37,16 @@ type Options struct {
 
 // Client holds what requests to one server have in common. Any number of goroutines may use it.
 type Client struct {
-	api openaigo.Client
+	execute execute
 	// same is set if every request of the client is the same but for its body.
 	same *sameRequest
 	// invalid is why the options cannot be used; every call returns it.
 	invalid error
 }
+
+// execute is the one method of the official client that is used. The client itself stays out of our types: its services and
+// their pages would be compiled again in every package that names one of ours.
+type execute func(ctx context.Context, method, path string, params, res any, opts ...option.RequestOption) error
 
 // New returns a client. Options that cannot be used are reported by the first call, before anything is sent.
 func New(opts Options) *Client {
@@ -64,11 +68,9 @@ func New(opts Options) *Client {
 	requestOptions = append(requestOptions, headerOptions(opts.Headers)...)
 	requestOptions = append(requestOptions, opts.RequestOptions...)
 	requestOptions = append(requestOptions, option.WithMaxRetries(0))
-	c := &Client{
-		// A literal, because the library's constructor reads the environment.
-		api:     openaigo.Client{Options: requestOptions},
-		invalid: opts.check(),
-	}
+	// A literal, because the library's constructor reads the environment.
+	api := &openaigo.Client{Options: requestOptions}
+	c := &Client{execute: api.Execute, invalid: opts.check()}
 	if own && len(opts.RequestOptions) == 0 {
 		c.same = &sameRequest{client: sender}
 	}
@@ -190,9 +192,9 @@ func (c *Client) do(
 	var res *http.Response
 	var err error
 	if c.same != nil && path == responsesPath && len(opts) == 0 {
-		res, err = c.same.send(sent.watch(ctx), &c.api, body)
+		res, err = c.same.send(sent.watch(ctx), c.execute, body)
 	} else {
-		err = c.api.Execute(sent.watch(ctx), method, path, params, &res, opts...)
+		err = c.execute(sent.watch(ctx), method, path, params, &res, opts...)
 	}
 	if res != nil && (res.StatusCode < 200 || res.StatusCode > 299) {
 		return nil, httpError(res)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"sync"
 
-	openaigo "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 )
 
@@ -27,13 +26,13 @@ type sameRequest struct {
 var errMade = errors.New("the request was made")
 
 // send sends the request with a body.
-func (s *sameRequest) send(ctx context.Context, api *openaigo.Client, body []byte) (*http.Response, error) {
+func (s *sameRequest) send(ctx context.Context, execute execute, body []byte) (*http.Response, error) {
 	s.once.Do(func() {
 		keep := func(req *http.Request, _ option.MiddlewareNext) (*http.Response, error) {
 			s.request = req
 			return nil, errMade
 		}
-		err := api.Execute(context.Background(), http.MethodPost, responsesPath, []byte{}, nil, option.WithMiddleware(keep))
+		err := execute(context.Background(), http.MethodPost, responsesPath, []byte{}, nil, option.WithMiddleware(keep))
 		if s.request == nil {
 			s.err = err
 		}
