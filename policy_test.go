@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 		"github.com/openai/openai-go/v3/packages/ssestream"},
 
 	"journal/merkle": {},
+	"journal/audit":  {"item", "journal", "journal/merkle", "internal/jsonscan", "internal/machine"},
 
 	"pawltest":            {".", "item", "journal", "model", "session", "internal/jsonscan"},
 	"journal/journaltest": {"item", "journal"},
@@ -50,10 +51,12 @@ var mayImport = map[string][]string{
 	"scenarios":           {},
 	"scenarios/sweep":     {},
 
-	// Programs. The command knows no more of a run than any other program could.
-	"cmd/pawl": {"cmd/pawl/internal/cli"},
-	"cmd/pawl/internal/cli": {".", "cmd/pawl/internal/demo", "cmd/pawl/internal/timeline", "item", "journal", "model", "models/openai",
-		"session", "sqlstore", "internal/owner", "github.com/mattn/go-isatty", "github.com/spf13/cobra"},
+	// Programs. The command knows no more of a run than any other program could, and the
+	// verifier shares no code with what it verifies.
+	"cmd/pawl-verify": {},
+	"cmd/pawl":        {"cmd/pawl/internal/cli"},
+	"cmd/pawl/internal/cli": {".", "cmd/pawl/internal/demo", "cmd/pawl/internal/timeline", "item", "journal", "journal/audit", "model",
+		"models/openai", "session", "sqlstore", "internal/owner", "github.com/mattn/go-isatty", "github.com/spf13/cobra"},
 	"cmd/pawl/internal/demo":     {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
 	"cmd/pawl/internal/timeline": {"item", "journal"},
 	"internal/duel":              {},

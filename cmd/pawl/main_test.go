@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal/audit"
 	"github.com/pawl-agents/pawl/models/openai"
 	"github.com/pawl-agents/pawl/pawltest"
 	"github.com/pawl-agents/pawl/sqlstore"
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 	}
 	binary = filepath.Join(dir, "pawl")
 	code := 1
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), ".", "../pawl-verify").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 	} else {
 		code = m.Run()
@@ -56,6 +58,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "sqlite": sqlite, "query": query, "model": model, "foreign-run": foreignRun,
+			"head-of": headOf,
 		},
 	})
 }
@@ -141,6 +144,13 @@ func model(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { s.Close() })
 	ts.Setenv("MODEL_URL", s.URL())
+}
+
+// headOf sets a variable to the hash of the head in the last line of a file: head-of VARIABLE FILE
+func headOf(ts *testscript.TestScript, _ bool, args []string) {
+	anchor, err := audit.ParseAnchor([]byte(ts.ReadFile(args[1])))
+	ts.Check(err)
+	ts.Setenv(args[0], hex.EncodeToString(anchor.Hash[:]))
 }
 
 // foreignRun makes a store with a run of another program that waits for two approvals: foreign-run FILE RUN

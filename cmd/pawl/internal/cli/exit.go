@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
 	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/journal/audit"
 	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/sqlstore"
 )
@@ -21,6 +22,7 @@ const (
 	exitWaiting     = 3
 	exitStore       = 4
 	exitRun         = 5
+	exitTampered    = 6
 	exitInterrupted = 130
 )
 
@@ -32,6 +34,7 @@ var (
 	errNothingOpen  = errors.New("nothing of the run waits for such a decision")
 	errWhichCall    = errors.New("several calls wait; say which one")
 	errNoSuchCall   = errors.New("no waiting call is called that")
+	errSeveralCalls = errors.New("several calls are called that; say which one")
 	errNotWhole     = errors.New("a call has more than one effect, or not exactly one output")
 )
 
@@ -42,6 +45,7 @@ var kinds = []struct {
 	exit int
 }{
 	{errWaiting, "waiting", exitWaiting},
+	{audit.ErrMismatch, "tampered", exitTampered},
 	{errNoStore, "no_store", exitStore},
 	{journal.ErrForeignStore, "foreign_store", exitStore},
 	{demo.ErrForeignShop, "foreign_store", exitStore},
@@ -52,7 +56,9 @@ var kinds = []struct {
 	{sqlstore.ErrBusy, "store_busy", exitStore},
 	{errAmbiguousRun, "ambiguous_run", exitRun},
 	{errWhichCall, "which_call", exitRun},
+	{errSeveralCalls, "which_call", exitRun},
 	{errNoSuchCall, "unknown_call", exitRun},
+	{audit.ErrNoCall, "unknown_call", exitRun},
 	{errNothingOpen, "not_waiting", exitRun},
 	{pawl.ErrUnknownRun, "unknown_run", exitRun},
 	{pawl.ErrUnknownAgent, "other_program", exitRun},

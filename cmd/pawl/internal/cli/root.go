@@ -28,6 +28,7 @@ Exit codes (of the built binary; "go run" turns every one but 0 into 1):
   3    the run waits for a decision; the message has the commands that decide
   4    the store cannot be used: missing, not Pawl's, of a newer Pawl, damaged, locked
   5    the run cannot be used: unknown, another program's, decided already, driven elsewhere
+  6    the ledger is not the one of the head: edited, cut short, put in another order, replaced
   130  interrupted; the run is safe and can be resumed
 
 With --json every command prints one JSON object: "exit", and "result" or "error".
@@ -48,7 +49,8 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object instead of text")
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(a.demoCommand(), a.runsCommand(), a.showCommand(), a.approveCommand(), a.rejectCommand(), a.settleCommand(), a.resumeCommand())
+	root.AddCommand(a.demoCommand(), a.runsCommand(), a.showCommand(), a.approveCommand(), a.rejectCommand(), a.settleCommand(), a.resumeCommand(),
+		a.auditCommand(), a.verifyCommand(), a.proveCommand())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = usage(cmd.Args)
 	}
