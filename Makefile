@@ -13,12 +13,14 @@ ifneq ($(CI),)
 FUZZTIME  ?= 10s
 CHECKS    ?= 1000
 AGAIN     ?= 2
+FAULTS    ?= 1
 KILLS     ?= 100
 DURATION  ?= 60s
 else
 FUZZTIME  ?= 10m
 CHECKS    ?= 20000
 AGAIN     ?= 5
+FAULTS    ?= 2
 KILLS     ?= 300
 DURATION  ?= 10m
 endif
@@ -33,7 +35,7 @@ help: ## Show this list.
 test: tools build vet lint format race ## Everything a commit must pass: build, vet, staticcheck, gofmt, tests with the race detector, examples.
 
 .PHONY: proof
-proof: tools fuzz properties again turns kill duel chaos ## What takes longer than `make test`. CI=1 does less of each.
+proof: tools fuzz properties again turns explore kill duel chaos ## What takes longer than `make test`. CI=1 does less of each.
 
 # What was found wrong stays in a directory that the output names.
 .PHONY: chaos
@@ -85,7 +87,7 @@ race:
 
 # Parts of proof.
 
-.PHONY: fuzz properties again turns kill duel
+.PHONY: fuzz properties again turns explore kill duel
 
 # A fuzz target runs alone, so find them all first; P of them run side by side.
 fuzz:
@@ -115,6 +117,10 @@ again:
 # A thousand turns on a conversation that the server holds, in every cell.
 turns:
 	$(GO) test -timeout 4h -run '^TestScenarios$$/^S59$$' ./scenarios -turns 1000
+
+# Every order of what can happen to a small run, with so many faults on one path.
+explore:
+	$(GO) test -v -timeout 4h -run '^TestExplore$$' ./internal/explore -faults $(FAULTS) -opens 3
 
 kill:
 	$(GO) test -timeout 4h -run '^TestKill' ./cmd/pawl -kills $(KILLS)

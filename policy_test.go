@@ -61,6 +61,7 @@ var mayImport = map[string][]string{
 	"cmd/pawl/internal/timeline": {"item", "journal"},
 	"internal/duel":              {},
 	"internal/chaos":             {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
+	"internal/explore":           {"item", "journal", "internal/machine"},
 	"internal/bench":             {".", "item", "journal", "model", "models/openai", "session", "sqlstore", "modernc.org/sqlite"},
 }
 

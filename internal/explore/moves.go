@@ -1,0 +1,315 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// move is one thing that may happen next.
+type move struct {
+	what   string
+	detail string // for a trace
+	i      int    // whose driver it is, -1 if nobody's
+	cost   Bound  // what goes wrong
+	// calm says that it happens by itself when nothing goes wrong.
+	calm bool
+	do   func(*state)
+}
+
+// moves returns what may happen in a state. The first calm one is what happens if nothing goes
+// wrong.
+func (x *explorer) moves(s *state) []move {
+	x.list = x.list[:0]
+	for i := range s.drivers {
+		if x.past(s, i) {
+			x.loop(s, i)
+			if len(x.list) > 0 {
+				return x.list[:1]
+			}
+		}
+	}
+	first := max(s.store.holder, 0)
+	for _, i := range []int{first, 1 - first} {
+		x.driverMoves(s, i)
+		x.bodyMoves(s, i)
+	}
+	x.deliveries(s)
+	x.people(s)
+	for i := range s.drivers {
+		x.opens(s, i)
+	}
+	x.ticks(s)
+	return x.list
+}
+
+// may adds a move to the list.
+func (x *explorer) may(i int, calm bool, cost Bound, do func(*state), what string, detail ...any) {
+	mv := move{what: what, i: i, cost: cost, calm: calm, do: do}
+	if x.trace {
+		if i >= 0 {
+			mv.detail = fmt.Sprintf("driver %d: ", i)
+		}
+		mv.detail += strings.TrimSpace(what + " " + fmt.Sprintln(detail...))
+	}
+	x.list = append(x.list, mv)
+}
+
+// lost is what an answer costs that is not simply given.
+func lost(r reply) Bound {
+	if r == passes {
+		return Bound{}
+	}
+	return Bound{Faults: 1}
+}
+
+// past says that a driver has lost its claim and its lease. Its loop can reach nothing that others
+// see any more, so its steps are taken at once: in whichever order they came, the same would follow. Its bodies
+// are another matter.
+func (x *explorer) past(s *state, i int) bool {
+	d := &s.drivers[i]
+	return d.phase != idle && s.store.epoch != d.epoch && d.lease <= s.now && x.rules == Whole
+}
+
+// driverMoves are the steps of a driver's loop, and what may befall it.
+func (x *explorer) driverMoves(s *state, i int) {
+	d := &s.drivers[i]
+	if d.phase == idle {
+		return
+	}
+	x.loop(s, i)
+	if !d.stopped && d.phase != opening {
+		x.may(i, false, Bound{Faults: 1}, func(s *state) { s.drivers[i].stopped = true }, "is told to stop")
+	}
+	for _, seen := range []bool{false, true} {
+		x.may(i, false, Bound{Faults: 1}, func(s *state) { x.die(s, i, seen) }, "dies; others see it:", seen)
+	}
+}
+
+// loop are the steps of a driver's loop.
+func (x *explorer) loop(s *state, i int) {
+	d := &s.drivers[i]
+	if (d.lease <= s.now || s.store.epoch != d.epoch) && !d.stopped {
+		x.may(i, true, Bound{}, func(s *state) { s.drivers[i].stopped = !x.renew(s, i) }, "the lease is renewed")
+	}
+	switch d.phase {
+	case opening:
+		x.may(i, true, Bound{}, func(s *state) { x.open(s, i) }, "reads the ledger")
+	case appending:
+		for _, r := range []reply{passes, stored, absent, later} {
+			x.may(i, r == passes, lost(r), func(s *state) { x.append(s, i, r) }, "append: "+r.String(), len(d.pending))
+		}
+	case deciding:
+		x.may(i, true, Bound{}, func(s *state) { x.decide(s, i) }, "reads what became of its append")
+	case standing:
+		x.may(i, true, Bound{}, func(s *state) { x.stand(s, i) }, "sees that the run stands still:", d.status)
+	case starting:
+		for _, r := range x.replies(d) {
+			x.may(i, r == passes, lost(r), func(s *state) { x.start(s, i, r, false) }, "effects: "+r.String(), ids(d.handed))
+		}
+		if slices.ContainsFunc(s.store.inbox, d.unread) {
+			x.may(i, true, Bound{}, func(s *state) { x.start(s, i, passes, true) }, "effects, and reads the inbox", ids(d.handed))
+		}
+	case turning:
+		x.turns(s, i)
+	case awaiting:
+		if !slices.ContainsFunc(d.bodies, func(b body) bool { return b.returned == nil }) {
+			x.may(i, true, Bound{}, func(s *state) { x.leave(s, i) }, "leaves")
+		}
+	case releasing:
+		x.may(i, true, Bound{}, func(s *state) { x.release(s, i) }, "releases its claim")
+	}
+}
+
+// die ends a process with all it was doing. Another process may see that, or not.
+func (x *explorer) die(s *state, i int, seen bool) {
+	s.drivers[i] = driver{process: s.drivers[i].process + 1}
+	s.seen = seen
+}
+
+// turns are the ways to go on once something has come of the effects.
+func (x *explorer) turns(s *state, i int) {
+	d := &s.drivers[i]
+	unread := slices.ContainsFunc(s.store.inbox, d.unread)
+	ready := len(d.queue) > 0 || d.stopped || len(d.bodies)+len(d.waits) == 0 ||
+		slices.ContainsFunc(d.bodies, func(b body) bool { return b.returned != nil }) ||
+		slices.ContainsFunc(d.waits, func(w wait) bool { return w.until <= s.now })
+	if ready {
+		x.may(i, true, Bound{}, func(s *state) { x.collect(s, i, false) }, "steps what has come")
+	}
+	if unread {
+		x.may(i, true, Bound{}, func(s *state) { x.collect(s, i, true) }, "steps what has come, and the inbox")
+	}
+}
+
+func ids(list []machine.Effect) (names []string) {
+	for _, e := range list {
+		names = append(names, e.ID.String())
+	}
+	return names
+}
+
+// bodyMoves are the steps of the bodies that run beside a driver.
+func (x *explorer) bodyMoves(s *state, i int) {
+	d := &s.drivers[i]
+	for j := range d.bodies {
+		b := &d.bodies[j]
+		switch {
+		case b.returned != nil:
+		case !b.entered:
+			x.may(i, true, Bound{}, func(s *state) { x.enter(s, i, j) }, "a body begins", b.id)
+		default:
+			if s.now < b.notAfter || x.rules == NoLookAtTheClock {
+				x.may(i, true, Bound{}, func(s *state) { x.act(s, i, j, false) }, "a body takes effect", b.id)
+				x.may(i, false, Bound{Faults: 1}, func(s *state) { x.act(s, i, j, true) }, "a body takes effect and does not know", b.id)
+			}
+			if d.stopped || b.cancelled || s.now >= b.notAfter {
+				x.may(i, true, Bound{}, func(s *state) { x.end(s, i, j) }, "a body ends before it did anything", b.id)
+			}
+		}
+	}
+}
+
+// deliveries are what was on its way and arrives.
+func (x *explorer) deliveries(s *state) {
+	for n, w := range s.store.late {
+		x.may(-1, false, Bound{}, func(s *state) { x.deliver(s, n) }, "an append arrives late", w.epoch, len(w.records))
+	}
+	for n, b := range s.late {
+		x.may(-1, false, Bound{}, func(s *state) {
+			s.late = slices.Delete(slices.Clone(s.late), n, n+1)
+			x.batch(s, b.n, b.items)
+		}, "a batch arrives late", b.n)
+	}
+}
+
+// people are the decisions and the cancellation that may come in.
+func (x *explorer) people(s *state) {
+	v := s.store.head.view()
+	if v.finished || len(s.store.head.records) == 0 {
+		return
+	}
+	for _, in := range v.interruptions {
+		id := machine.InterruptionID(in.Call, in.Stage)
+		if s.posted(id) || in.NotBefore > s.now {
+			continue
+		}
+		for n, verdict := range x.verdicts(s, in) {
+			b := &journal.Decided{Call: in.Call, Stage: in.Stage, Digest: in.Digest, Verdict: verdict, By: "p"}
+			if verdict == journal.Settle {
+				b.Text = "did"
+			}
+			x.may(-1, n == 0, Bound{}, func(s *state) { x.post(s, id, b) }, "somebody decides: "+string(verdict), id)
+		}
+	}
+	if x.sc.Cancel && !s.posted("cancel") {
+		x.may(-1, false, Bound{}, func(s *state) { x.post(s, "cancel", &journal.Cancelled{By: "p"}) }, "somebody cancels the run")
+	}
+}
+
+func (s *state) posted(key string) bool {
+	return slices.ContainsFunc(s.store.inbox, func(e entry) bool { return e.key == key })
+}
+
+func (x *explorer) post(s *state, key string, b journal.Body) {
+	f := journal.Fact{Body: b}
+	s.store.inbox = add(s.store.inbox, entry{key: key, fact: f, what: x.name(key + journal.Encode(f, [16]byte{}).Payload)})
+}
+
+// verdicts are what a person may decide who looks what happened.
+func (x *explorer) verdicts(s *state, in machine.Interruption) []journal.Verdict {
+	var list []journal.Verdict
+	switch {
+	case in.Kind == machine.Approval:
+		list = []journal.Verdict{journal.Approve, journal.Reject}
+	case s.happened(in.Call) > 0:
+		list = []journal.Verdict{journal.Settle, journal.GiveUp}
+	default:
+		list = []journal.Verdict{journal.Retry, journal.GiveUp}
+	}
+	if !x.sc.GivesUp {
+		return list[:1]
+	}
+	return list
+}
+
+// opens are the drives that may begin.
+func (x *explorer) opens(s *state, i int) {
+	v := s.store.head.view()
+	if s.drivers[i].phase != idle || v.finished || s.live() && !(s.seen && s.gone()) {
+		return
+	}
+	if s.store.epoch == 0 && i > 0 {
+		return // which of the drivers is the first makes no difference
+	}
+	// A run that waits is opened again when somebody has decided.
+	calm := len(v.interruptions) == 0 || v.m.Status() != machine.Waiting ||
+		slices.ContainsFunc(s.store.inbox, func(e entry) bool { return !e.consumed })
+	x.may(i, calm, Bound{Opens: 1}, func(s *state) { x.claim(s, i) }, "claims the run")
+}
+
+// ticks let time pass until the next moment that matters. A process that does not sleep
+// renews its lease.
+func (x *explorer) ticks(s *state) {
+	next, slow := x.moments(s, -1)
+	if next > 0 {
+		cost, what := Bound{}, "time passes"
+		if slow {
+			cost, what = Bound{Faults: 1}, "time passes, and a body was too slow"
+		}
+		x.may(-1, !slow, cost, func(s *state) { x.pass(s, next, -1) }, what, next)
+	}
+	for i := range s.drivers {
+		if s.drivers[i].phase == idle || s.drivers[i].stopped {
+			continue
+		}
+		if next, _ := x.moments(s, i); next > 0 {
+			x.may(-1, false, Bound{Faults: 1}, func(s *state) { x.pass(s, next, i) }, "time passes while the driver sleeps:", i, next)
+		}
+	}
+}
+
+// moments returns the next moment at which something may happen that cannot before, 0 if there
+// is none, and whether a body is too slow by then. Driver asleep does not renew its lease.
+func (x *explorer) moments(s *state, asleep int) (next int64, slow bool) {
+	at := func(t int64) {
+		if t > s.now && (next == 0 || t < next) {
+			next = t
+		}
+	}
+	h := s.store.holder
+	if h >= 0 && (s.gone() || h == asleep) {
+		at(s.store.until)
+	}
+	for _, in := range s.store.head.view().interruptions {
+		at(in.NotBefore)
+	}
+	for i := range s.drivers {
+		for _, w := range s.drivers[i].waits {
+			at(w.until)
+		}
+		for _, b := range s.drivers[i].bodies {
+			at(b.notAfter)
+		}
+	}
+	for i := range s.drivers {
+		for _, b := range s.drivers[i].bodies {
+			slow = slow || i != asleep && b.returned == nil && next >= b.notAfter && s.now < b.notAfter
+		}
+	}
+	return next, slow
+}
+
+// pass moves the clock. Drivers that are awake have renewed their leases, or learnt that they
+// lost them.
+func (x *explorer) pass(s *state, now int64, asleep int) {
+	s.now = now
+	for i := range s.drivers {
+		if d := &s.drivers[i]; i != asleep && d.phase != idle && !d.stopped {
+			d.stopped = !x.renew(s, i)
+		}
+	}
+}
