@@ -28,6 +28,8 @@ start t1.2.2 key pawl_a3f3545f not after 601000`)
 		u.then("settle t1.0.1 unknown", "append settled t1.0.1 unknown output c1\nsync\nstart r1.2.1 about t1.0.1 key pawl_401017e1")
 		u.then("interruptions", "")
 	}
+	w := planned(t, "start", "tool a recover wait", "call c1 a {}").given("settle t1.0.1 unknown", "settle t1.0.1 unknown")
+	w.then("claim", "append claimed epoch 1\nstart r1.2.1 about t1.0.1 key pawl_401017e1\nstatus running")
 }
 
 func TestM8_17_TheFarSideIsAskedAtItsTime(t *testing.T) {
