@@ -340,3 +340,19 @@ func TestM16_5_EqualFactsEqualStates(t *testing.T) {
 		t.Error("different outputs, equal states")
 	}
 }
+
+func TestM15_6_Successor(t *testing.T) {
+	m := New()
+	for _, b := range []journal.Body{&journal.Started{Run: "a", Agent: "b"}, &journal.Cancelled{By: "pawl", Successor: "next"}} {
+		if got := m.Successor(); got != "" {
+			t.Errorf("before it is cancelled: %q", got)
+		}
+		m.Step(journal.Fact{Body: b})
+	}
+	if got := m.Successor(); got != "next" {
+		t.Errorf("Successor() = %q", got)
+	}
+	if rd := m.Ready(1); rd.Status != Cancelled {
+		t.Errorf("status %v", rd.Status)
+	}
+}
