@@ -23,6 +23,7 @@ AGAIN     ?= 5
 FAULTS    ?= 2
 KILLS     ?= 300
 DURATION  ?= 10m
+SWEEP     ?= -full
 endif
 
 .DEFAULT_GOAL := help
@@ -35,7 +36,7 @@ help: ## Show this list.
 test: tools build vet lint format race ## Everything a commit must pass: build, vet, staticcheck, gofmt, tests with the race detector, examples.
 
 .PHONY: proof
-proof: tools fuzz properties again turns explore kill duel chaos ## What takes longer than `make test`. CI=1 does less of each.
+proof: tools fuzz properties again sweep turns explore kill duel chaos ## What takes longer than `make test`. CI=1 does less of each.
 
 # What was found wrong stays in a directory that the output names.
 .PHONY: chaos
@@ -87,7 +88,7 @@ race:
 
 # Parts of proof.
 
-.PHONY: fuzz properties again turns explore kill duel
+.PHONY: fuzz properties again sweep turns explore kill duel
 
 # A fuzz target runs alone, so find them all first; P of them run side by side.
 fuzz:
@@ -121,6 +122,10 @@ turns:
 # Every order of what can happen to a small run, with so many faults on one path.
 explore:
 	$(GO) test -v -timeout 4h -run '^TestExplore$$' ./internal/explore -faults $(FAULTS) -opens 3
+
+# Every fault at every boundary of every scenario; with CI=1 no more than make test has.
+sweep:
+	$(GO) test -race -timeout 4h -run '^TestSweep$$' -v ./scenarios/sweep $(SWEEP)
 
 kill:
 	$(GO) test -timeout 4h -run '^TestKill' ./cmd/pawl -kills $(KILLS)

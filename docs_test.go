@@ -1,6 +1,7 @@
 package pawl_test
 
 import (
+	"errors"
 	"go/ast"
 	"path/filepath"
 	"regexp"
@@ -14,9 +15,11 @@ import (
 func TestDocumentationIsTakenFromExamples(t *testing.T) {
 	var examples strings.Builder
 	names, err := filepath.Glob("example_*_test.go")
-	if err != nil {
+	more, err2 := filepath.Glob("pawltest/*_example_test.go")
+	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
+	names = append(names, more...)
 	for _, name := range names {
 		examples.WriteString(readFile(t, name))
 	}

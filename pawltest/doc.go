@@ -7,4 +7,6 @@
 //
 // [ScriptedModel] answers from a script without any server, for tests of an agent's own logic. [FaultySession] loses writes
 // of a conversation, and [EffectLog] counts what tools really did, outside of the run.
+//
+// [Sweep] plays a run of an agent again and again, with every fault at every boundary, and checks what Pawl promises.
 package pawltest

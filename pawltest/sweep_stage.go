@@ -162,6 +162,7 @@ func (st *stage) play() {
 	}
 	close(st.over)
 	st.running.Wait()
+	time.Sleep(time.Hour) // for what is left to end: bodies of tools, leases that are renewed
 	st.far.closed = true
 	for _, store := range st.opened {
 		if err := closeStore(store); err != nil {

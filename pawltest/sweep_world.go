@@ -138,6 +138,7 @@ func (w *World) alive() error {
 	}
 	if stopped != nil {
 		<-stopped
+		time.Sleep(time.Millisecond) // whoever was stopped at the boundary goes as far as it gets before its lease is looked after
 	}
 	return nil
 }

@@ -16,16 +16,17 @@ import (
 )
 
 var (
-	full     = flag.Bool("full", false, "play every point, and those of SQLite too")
+	full     = flag.Bool("full", false, "play every point in memory, and more of those with SQLite")
 	scenario = flag.String("scenario", "", "sweep this scenario only")
-	only     = flag.String("only", "", "play this point only, see pawltest.Scenario.Only")
+	only     = flag.String("only", "", "play these points only, see pawltest.Scenario.Only")
+	sqlite   = flag.Bool("sqlite", true, "play points with SQLite, too")
 )
 
-// What is played unless -full is given: one of so many points with a journal in memory, and with SQLite.
-const (
-	everyInMemory = 10
-	everyInSQLite = 300
-)
+// One of so many points is played: of those in memory, and of those with SQLite, which cost a hundred times as much.
+var every = map[bool]struct{ inMemory, inSQLite int }{
+	false: {10, 300},
+	true:  {1, 10},
+}
 
 // openSQLite opens a store. What a loss of power would do is not asked here.
 func openSQLite(dir string) (journal.Driver, error) {
@@ -47,9 +48,6 @@ func TestSweep(t *testing.T) {
 	points, violations := 0, 0
 	sweep := func(t *testing.T, s pawltest.Scenario, every int) {
 		s.Every = every
-		if *full {
-			s.Every = 1
-		}
 		if *only != "" {
 			s.Only, s.Every = *only, 1
 		}
@@ -70,15 +68,17 @@ func TestSweep(t *testing.T) {
 			}
 			t.Run(s.Name, func(t *testing.T) {
 				t.Parallel()
-				sweep(t, s, everyInMemory)
-				s := inStore(s)
-				s.Only = "store"
-				sweep(t, s, everyInSQLite)
+				sweep(t, s, every[*full].inMemory)
+				if *sqlite {
+					s := inStore(s)
+					s.Only = "store"
+					sweep(t, s, every[*full].inSQLite)
+				}
 			})
 		}
 	})
 	fmt.Printf("sweep: %d points, %d violations\n", points, violations)
-	if least := map[bool]int{false: 1500, true: 5000}[*full]; points < least && *scenario == "" && *only == "" {
+	if least := map[bool]int{false: 1500, true: 5000}[*full]; points < least && *scenario+*only == "" && *sqlite {
 		t.Errorf("%d points, want %d", points, least)
 	}
 }

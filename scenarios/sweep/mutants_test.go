@@ -1,0 +1,186 @@
+package sweep
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mutant is a Pawl that is broken on purpose, in one place. It exists only while TestMutants runs: the go command is given
+// other text for some files (go help build, -overlay). Nothing in Pawl knows of it.
+type mutant struct {
+	name string
+	// changes make it: in the new text, MUTANT is whether this mutant is asked for.
+	changes []change
+	// scenario and only are the points that must catch it, and caught what the sweep says of one.
+	scenario, only, caught string
+}
+
+// change replaces a text that occurs once in a file of the module.
+type change struct{ file, old, new string }
+
+var mutants = []mutant{
+	{"swapped intent", []change{
+		{"drive.go", "if rd.MustSync {", "if rd.MustSync && !(MUTANT && len(rd.Effects) > 0) {"},
+	}, "no session", "store/run", "took effect before its intent was durable"},
+	{"no fence", []change{
+		{"journal/memory.go", "if !r.holds(epoch) {\n\t\treturn nil, ErrFenced", "if !r.holds(epoch) && !MUTANT {\n\t\treturn nil, ErrFenced"},
+	}, "approved", "store/run", "the store took a write under an old claim"},
+	{"two winners of an intent", []change{
+		{"journal/memory.go", "if h := r.live(now); h != nil && h.Epoch != req.Takeover {", "if h := r.live(now); h != nil && h.Epoch != req.Takeover && !MUTANT {"},
+		{"journal/memory.go", "	rival, err := m.append(ctx,", `
+	if MUTANT {
+		r := m.lock(run)
+		epoch, after = r.epoch, r.head
+		r.mu.Unlock()
+	}
+	rival, err := m.append(ctx,`},
+	}, "no session", "store/run", "the store took two writes for one place of the ledger"},
+	{"delivered at send", []change{
+		{"internal/machine/fold.go", "m.turn.from = m.chain.covered\n", "m.turn.from = m.chain.covered\n\t\tif MUTANT {\n\t\t\tm.chain.covered = b.Upto\n\t\t}\n"},
+	}, "a response without id", "live/run", "G2: the model was sent: the call c1 has no output"},
+	{"digest through float64", []change{
+		{"item/canonical.go", "buf, err := Canonical(args)\n", "buf, err := Canonical(args)\n\tif MUTANT && err == nil {\n\t\tvar v any\n\t\t_ = json.Unmarshal(buf, &v)\n\t\tbuf, _ = json.Marshal(v)\n\t}\n"},
+		{"item/canonical.go", "\"encoding/base64\"\n", "\"encoding/base64\"\n\t\"encoding/json\"\n"},
+	}, "one id for two calls", "live/run", `the clean run is finished with "done"`},
+	{"double append", []change{
+		{"effect_session.go", "case found && !absent:", "case found && !absent && !MUTANT:"},
+		{"effect_session.go", "case absent && !found:", "case absent && !found || MUTANT:"},
+	}, "approved", "live/run", "G2: replay and session differ"},
+	{"notAfter ignored", []change{
+		{"internal/machine/fold_calls.go", "// [M12.4]\n", "// [M12.4]\n\t\tif MUTANT {\n\t\t\tc.blocked = 0\n\t\t}\n"},
+	}, "no session", "store/run", "G1: send c1 took effect 2 times, and may once"},
+	{"everything in doubt", []change{
+		{"internal/machine/fold_calls.go", "if c.harmless() || c.transactional() {\n", "if (c.harmless() || c.transactional()) && !MUTANT {\n"},
+	}, "read-only", "store/run", "liveness: look_up c1 is in doubt, and its class is"},
+	{"a repeat of what may be done once", []change{
+		{"internal/machine/fold_calls.go", "c.exposed = c.exposed || !c.transactional()\n", "c.exposed = c.exposed || !c.transactional()\n\t\tif MUTANT {\n\t\t\tm.move(c, callReady)\n\t\t\treturn\n\t\t}\n"},
+	}, "no session", "store/run", "G1: send c1 took effect 2 times, and may once"},
+	{"usage counted twice", []change{
+		{"internal/machine/fold.go", "m.usage.add(b.Usage)", "m.usage.add(b.Usage)\n\tif MUTANT {\n\t\tm.usage.add(b.Usage)\n\t}"},
+	}, "answer", "live/run", "usage: 220 tokens were counted, and the model reported 110"},
+	{"a key for each attempt", []change{
+		{"internal/machine/rules.go", "Key: m.KeyOf(c.id), NotAfter: notAfter", "NotAfter: notAfter, Key: Key(m.run, map[bool]string{true: id.String()}[MUTANT], c.id)"},
+	}, "idempotent", "store/run", "the effects differ from those without the fault"},
+}
+
+// A sweep that nothing can fail proves nothing: each of these machines and drivers is broken in one place, and is caught, a machine
+// that calls everything in doubt too.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := writeMutants(t.TempDir(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := build(t, overlay, "./scenarios/sweep")
+	t.Run("none", func(t *testing.T) {
+		for _, m := range mutants {
+			if out, err := m.sweep(t, bin, ""); err != nil {
+				t.Errorf("without a mutant, %s: %v\n%s", m.scenario, err, out)
+			}
+		}
+	})
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			out, err := m.sweep(t, bin, m.name)
+			if err == nil {
+				t.Fatalf("the sweep of %q saw nothing", m.scenario)
+			}
+			if !strings.Contains(out, m.caught) {
+				t.Errorf("the sweep does not say %q:\n%s", m.caught, out)
+			}
+		})
+	}
+	t.Run("writes not synced", func(t *testing.T) {
+		store := build(t, overlay, "./sqlstore")
+		settings := func(mutant string) (string, error) {
+			return run(t, mutant, store, "-test.run", "^TestSettingsAreInForce$")
+		}
+		if out, err := settings(""); err != nil {
+			t.Errorf("without the mutant: %v\n%s", err, out)
+		}
+		if out, err := settings("writes not synced"); err == nil || !strings.Contains(out, "synchronous of the write pool is 0, want 2") {
+			t.Errorf("nobody saw it: %v\n%s", err, out)
+		}
+	})
+}
+
+// unsynced is not caught by a sweep, which loses processes and not machines: each connection is asked.
+var unsynced = mutant{name: "writes not synced", changes: []change{
+	{"sqlstore/sqlite.go", `[...]string{"FULL", "NORMAL", "OFF"}[o.Sync]`, `map[bool]string{true: "OFF", false: [...]string{"FULL", "NORMAL", "OFF"}[o.Sync]}[MUTANT]`},
+	{"sqlstore/sqlite.go", `[...]string{"2", "1", "0"}[o.Sync]`, `map[bool]string{true: "0", false: [...]string{"2", "1", "0"}[o.Sync]}[MUTANT]`},
+}}
+
+// sweep plays the mutant's points and returns what the sweep said.
+func (m mutant) sweep(t *testing.T, bin, name string) (string, error) {
+	t.Helper()
+	return run(t, name, bin, "-test.run", "^TestSweep$", "-scenario", m.scenario, "-only", m.only, "-sqlite=false")
+}
+
+// run runs a program of tests that has all mutants, with one of them in force.
+func run(t *testing.T, mutant, bin string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), bin, args...)
+	cmd.Env = append(os.Environ(), "PAWL_MUTANT="+mutant)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// build builds the tests of a package.
+func build(t *testing.T, overlay, pkg string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "test")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", bin, pkg)
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+// writeMutants writes the files with all mutants, and the overlay that names them.
+func writeMutants(dir, root string) (overlay string, err error) {
+	texts := map[string]string{}
+	for _, m := range append(mutants[:len(mutants):len(mutants)], unsynced) {
+		for _, c := range m.changes {
+			text, ok := texts[c.file]
+			if !ok {
+				b, err := os.ReadFile(filepath.Join(root, c.file))
+				if err != nil {
+					return "", err
+				}
+				text = string(b)
+			}
+			if n := strings.Count(text, c.old); n != 1 {
+				return "", fmt.Errorf("mutant %q: %s has %q %d times: break it in another way", m.name, c.file, c.old, n)
+			}
+			inForce := fmt.Sprintf("(os.Getenv(%q) == %q)", "PAWL_MUTANT", m.name)
+			texts[c.file] = strings.Replace(text, c.old, strings.ReplaceAll(c.new, "MUTANT", inForce), 1)
+		}
+	}
+	replace := map[string]string{}
+	for file, text := range texts {
+		_, rest, _ := strings.Cut(text, "\nimport (\n")
+		if !strings.Contains(rest, "\t\"os\"\n") {
+			text = strings.Replace(text, "\nimport (\n", "\nimport (\n\t\"os\"\n", 1)
+		}
+		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, file)] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, b, 0o600)
+}
