@@ -37,7 +37,7 @@ func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions [
 	for i, d := range decisions {
 		f, err := d.fact(m, time.Now())
 		if err != nil {
-			return s.refused(fmt.Errorf("%w: %w", ErrDecision, err))
+			return s.refused(because(ErrDecision, err))
 		}
 		switch err := m.Check(f); {
 		case errors.Is(err, machine.ErrSame):

@@ -14,10 +14,10 @@ import (
 func (d *drive) load() (journal.Body, error) {
 	items, err := d.session.Items(d.ctx, -1)
 	if err != nil {
-		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
+		return nil, because(fmt.Errorf("pawl: session %q", d.session.ID()), err)
 	}
 	if err := checkItems(items); err != nil {
-		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
+		return nil, because(fmt.Errorf("pawl: session %q", d.session.ID()), err)
 	}
 	b := &journal.Loaded{Items: items}
 	for _, it := range openCalls(items) {
@@ -56,7 +56,7 @@ func (d *drive) appendSession(e machine.Effect) (journal.Body, error) {
 		err = d.session.Append(d.ctx, items)
 	}
 	if err != nil {
-		err = fmt.Errorf("pawl: session %q: append: %w", d.session.ID(), err)
+		err = because(fmt.Errorf("pawl: session %q: append", d.session.ID()), err)
 		return &journal.Failed{ID: e.ID, Code: "session_append", Error: errorText(err), Unknown: true}, err
 	}
 	return &journal.Confirmed{N: e.ID.N, Upto: e.Upto}, nil
@@ -74,7 +74,7 @@ func (d *drive) reconcileSession(e machine.Effect) (journal.Body, error) {
 	anchor := before[max(0, len(before)-anchorItems):]
 	tail, err := d.session.Items(d.ctx, len(anchor)+len(batch)+1)
 	if err != nil {
-		return nil, fmt.Errorf("pawl: session %q: %w", d.session.ID(), err)
+		return nil, because(fmt.Errorf("pawl: session %q", d.session.ID()), err)
 	}
 	found := endsWith(tail, append(anchor[:len(anchor):len(anchor)], batch...))
 	absent := endsWith(tail, anchor)

@@ -228,7 +228,7 @@ func (d *drive) settle() error {
 			d.m.Ended(o.id)
 			continue
 		case err != nil:
-			return fmt.Errorf("pawl: the outcome of %s does not fit the run: %w", effectName(o.id), err)
+			return because(fmt.Errorf("pawl: the outcome of %s does not fit the run", effectName(o.id)), err)
 		}
 		d.m.Step(fact)
 	}

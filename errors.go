@@ -72,6 +72,26 @@ var (
 	ErrCancelled = errors.New("pawl: the run was cancelled")
 )
 
+// bare is the text of an error that stands behind another one's.
+func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
+
+// because is the error is, explained by its cause, which may say the same in more words.
+func because(is, cause error) error { return &explainedError{is, cause, cause.Error()} }
+
+type explainedError struct {
+	is, cause error
+	why       string
+}
+
+func (e *explainedError) Error() string {
+	if strings.HasPrefix(e.why, e.is.Error()) {
+		return e.why
+	}
+	return e.is.Error() + ": " + strings.TrimPrefix(e.why, "pawl: ")
+}
+
+func (e *explainedError) Unwrap() []error { return []error{e.is, e.cause} }
+
 // RunError is an error of a run. It carries the state from which the run can be
 // resumed.
 type RunError struct {
@@ -92,7 +112,7 @@ func (e *RunError) Error() string {
 	if e.Effect != "" {
 		at = ", " + e.Effect
 	}
-	return fmt.Sprintf("pawl: run %s%s: %s", e.Run, at, strings.TrimPrefix(e.Err.Error(), "pawl: "))
+	return fmt.Sprintf("pawl: run %s%s: %s", e.Run, at, bare(e.Err))
 }
 
 // Unwrap returns the cause.
@@ -154,7 +174,7 @@ type OutputError struct {
 
 // Error says what does not fit.
 func (e *OutputError) Error() string {
-	return "pawl: the final output does not fit its type: " + strings.TrimPrefix(e.Err.Error(), "pawl: ")
+	return "pawl: the final output does not fit its type: " + bare(e.Err)
 }
 
 // Unwrap returns the cause.
@@ -182,7 +202,7 @@ type TimeoutError struct{ Err error }
 
 // Error says so.
 func (e *TimeoutError) Error() string {
-	return "pawl: the model did not answer in time: " + e.Err.Error()
+	return "pawl: the model did not answer in time: " + bare(e.Err)
 }
 
 // Unwrap returns the cause.
@@ -220,7 +240,7 @@ type JournalError struct {
 
 // Error says how much is not recorded, and why.
 func (e *JournalError) Error() string {
-	return fmt.Sprintf("pawl: the run store failed with %d facts to record: %s", e.Unrecorded, strings.TrimPrefix(e.Err.Error(), "pawl: "))
+	return fmt.Sprintf("pawl: the run store failed with %d facts to record: %s", e.Unrecorded, bare(e.Err))
 }
 
 // Unwrap returns the cause.
@@ -239,11 +259,11 @@ func refusal(err error) error {
 		{machine.ErrInFlight, ErrCallInFlight}, {machine.ErrDigest, ErrDecision}, {machine.ErrVerdict, ErrDecision}, {machine.ErrNotDue, ErrNotOpen},
 	} {
 		if errors.Is(err, t.is) {
-			return fmt.Errorf("%w: %w", t.as, err)
+			return &explainedError{t.as, err, strings.TrimPrefix(err.Error(), t.is.Error()+": ")}
 		}
 	}
 	if errors.As(err, &decided) {
-		return fmt.Errorf("%w: %w", ErrDecided, err)
+		return &explainedError{ErrDecided, err, fmt.Sprintf("%s by %q", decided.First.Verdict, decided.First.By)}
 	}
 	return err
 }

@@ -188,7 +188,7 @@ func (s *RunState) checkEdits(agent *Agent, decisions []Decision) error {
 		info, _ := m.Call(call)
 		if t := agent.tool(info.Spec.Name); t != nil && t.id == info.Spec.Identity {
 			if err := t.schema.Validate(d.Arguments); err != nil {
-				return s.refused(fmt.Errorf("%w: the arguments for %s: %w", ErrDecision, d.Interruption, err))
+				return s.refused(because(ErrDecision, fmt.Errorf("the arguments for %s: %s", d.Interruption, bare(err))))
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package pawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +35,7 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 	}
 	if err != nil {
 		if errors.As(err, &held) {
-			err = fmt.Errorf("%w: %w", ErrClaimed, err)
+			err = because(ErrClaimed, err)
 		}
 		return err
 	}

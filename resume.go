@@ -180,7 +180,7 @@ func behind(err error, stored, given *RunState) error {
 	if given == nil || given.records.size == stored.records.size || errors.Is(err, ErrDecided) || errors.Is(err, ErrCallInFlight) {
 		return err
 	}
-	return stored.refused(fmt.Errorf("%w: %w", ErrConflict, err))
+	return stored.refused(because(ErrConflict, err))
 }
 
 // adopt brings a run into a store that does not have it. A fork gets its session with

@@ -254,10 +254,10 @@ func orphanOutput(items []Item) (Item, bool) {
 func checkItems(items []Item) error {
 	for i, it := range items {
 		if it.IsZero() {
-			return fmt.Errorf("item %d is empty", i)
+			return fmt.Errorf("pawl: item %d is empty", i)
 		}
 		if _, err := item.ParseString(it.Raw()); err != nil {
-			return fmt.Errorf("item %d: %w", i, err)
+			return because(fmt.Errorf("pawl: item %d", i), err)
 		}
 	}
 	return nil

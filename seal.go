@@ -105,7 +105,7 @@ func unseal(sealed []byte, keys [][]byte) ([]byte, error) {
 		}
 		doc, err := sealEncoding.AppendDecode(nil, text)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrSeal, err)
+			return nil, because(ErrSeal, err)
 		}
 		return doc, nil
 	}

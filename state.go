@@ -169,7 +169,7 @@ func (s *RunState) Decide(d Decision) error {
 	m := s.fold()
 	f, err := d.fact(m, time.Now())
 	if err != nil {
-		return s.refused(fmt.Errorf("%w: %w", ErrDecision, err))
+		return s.refused(because(ErrDecision, err))
 	}
 	switch err := m.Check(f); {
 	case errors.Is(err, machine.ErrSame):

@@ -103,7 +103,7 @@ func ParseRunState(data []byte) (*RunState, error) {
 		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrState, MaxStateBytes)
 	}
 	if err := jsonscan.Valid(data, maxStateDepth); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
+		return nil, because(ErrState, err)
 	}
 	if err := checkSchema(data); err != nil {
 		return nil, err
@@ -111,9 +111,9 @@ func ParseRunState(data []byte) (*RunState, error) {
 	s, err := readState(data)
 	switch {
 	case errors.Is(err, journal.ErrNewerJournal), errors.Is(err, ErrNewerState):
-		return nil, fmt.Errorf("%w: %w", ErrNewerState, err)
+		return nil, because(ErrNewerState, err)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
+		return nil, because(ErrState, err)
 	}
 	return s, nil
 }
@@ -129,7 +129,7 @@ func checkSchema(data []byte) error {
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrState, err)
+		return because(ErrState, err)
 	case schema == StateSchema:
 		return nil
 	case len(schema) > 9 && schema[:9] == StateSchema[:9]:

@@ -53,6 +53,9 @@ var (
 	// ErrBusy: another connection held the lock for longer than
 	// Options.BusyTimeout. Nothing was written; a repeat is safe.
 	ErrBusy = errors.New("pawl: the store is locked by another process")
+	// ErrAccess: this process may not read or write the file or its directory. Also
+	// reading a store needs the leave to write: SQLite keeps its locks beside the file.
+	ErrAccess = errors.New("pawl: the store cannot be read and written by this process")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("pawl: the store is closed")
 )
@@ -68,7 +71,7 @@ const memory = ":memory:"
 //
 // The error wraps ErrNotDatabase, journal.ErrForeignStore or journal.ErrNewerStore
 // if the file is not ours to open, which then was not touched, journal.ErrCorrupt if
-// it is damaged, and ErrBusy.
+// it is damaged, and ErrBusy or ErrAccess.
 func OpenSQLite(path string, opts *Options) (*Store, error) {
 	var o Options
 	if opts != nil {
@@ -313,10 +316,15 @@ func fault(op string, err error) error {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("%w: %s: %w", ErrBusy, op, err)
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return fmt.Errorf("%w: %s: %w", ErrAccess, op, err)
 	case sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("%w: %s: %w", ErrNotDatabase, op, err)
 	case sqlite3.SQLITE_CORRUPT:
 		return fmt.Errorf("%w: %s: %w", journal.ErrCorrupt, op, err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: %s: %w", ErrAccess, op, err)
 	}
 	return fmt.Errorf("pawl: store: %s: %w", op, err)
 }

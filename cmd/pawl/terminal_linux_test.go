@@ -122,12 +122,15 @@ func TestTerminal(t *testing.T) {
 		refunds string
 		want    string // on the screen, behind the last step
 	}{
-		"yes":              {[]step{{question, "y\n"}}, 0, "690 6250", "Refunded $6.90 and $62.50"},
-		"first nonsense":   {[]step{{question, "maybe\n"}, {question, "\n"}, {question, "YES\n"}}, 0, "690 6250", "Refunded $6.90 and $62.50"},
-		"no":               {[]step{{question, "n\n"}, {"Why not?", "no photo\n"}}, 0, "690", "no photo"},
-		"no, silently":     {[]step{{question, "no\n"}, {"Why not?", "\n"}}, 0, "690", "The rest was not approved"},
-		"edit":             {[]step{{question, "e\n"}, {"order [5321]:", "\n"}, {"cents [6250]:", "5100\n"}, {"reason [", "half of it\n"}}, 0, "690 5100", "$51.00"},
-		"edit, mistyped":   {[]step{{question, "e\n"}, {"order [5321]:", "\n"}, {"cents [6250]:", "many\n"}, {"cents [6250]:", "5200\n"}, {"reason [", "\n"}}, 0, "690 5200", "$52.00"},
+		"yes":            {[]step{{question, "y\n"}}, 0, "690 6250", "Refunded $6.90 and $62.50"},
+		"first nonsense": {[]step{{question, "maybe\n"}, {question, "\n"}, {question, "YES\n"}}, 0, "690 6250", "Refunded $6.90 and $62.50"},
+		"no":             {[]step{{question, "n\n"}, {"Why not?", "no photo\n"}}, 0, "690", "no photo"},
+		"no, silently":   {[]step{{question, "no\n"}, {"Why not?", "\n"}}, 0, "690", "The rest was not approved"},
+		"edit":           {[]step{{question, "e\n"}, {"order [5321]:", "\n"}, {"cents [6250]:", "5100\n"}, {"reason [", "half of it\n"}}, 0, "690 5100", "$51.00"},
+		"edit, mistyped": {[]step{{question, "e\n"}, {"order [5321]:", "\n"}, {"cents [6250]:", "many\n"}, {"cents [6250]:", "5200\n"}, {"reason [", "\n"}}, 0, "690 5200", "$52.00"},
+		"edit, too little": {[]step{{question, "e\n"}, {"order [5321]:", "\n"}, {"cents [6250]:", "-5\n"}, {"reason [", "\n"},
+			{"That does not fit: the arguments for 3.2#0: cents: expected an integer of at least 1, got -5", ""},
+			{question, "e\n"}, {"order [5321]:", "\n"}, {"cents [6250]:", "5300\n"}, {"reason [", "\n"}}, 0, "690 5300", "cents=5300, order=5321, reason=\"artic... (edited)  1 "},
 		"end of input":     {[]step{{question, "\x04"}}, 3, "690", "pawl approve ticket-1001"},
 		"Ctrl-C":           {[]step{{question, "\x03"}}, 130, "690", "pawl resume ticket-1001"},
 		"Ctrl-C in answer": {[]step{{question, "n\n"}, {"Why not?", "\x03"}}, 130, "690", "pawl resume ticket-1001"},

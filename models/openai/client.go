@@ -70,7 +70,7 @@ func New(opts Options) *Client {
 	requestOptions = append(requestOptions, option.WithMaxRetries(0))
 	// A literal, because the library's constructor reads the environment.
 	api := &openaigo.Client{Options: requestOptions}
-	c := &Client{execute: api.Execute, invalid: opts.check()}
+	c := &Client{execute: api.Execute, invalid: opts.problem()}
 	if own && len(opts.RequestOptions) == 0 {
 		c.same = &sameRequest{client: sender}
 	}
@@ -92,8 +92,17 @@ func FromEnv() Options {
 // New(FromEnv()).Responses(name). Models that should share connections share a [Client] instead.
 func Responses(name string) model.Model { return New(FromEnv()).Responses(name) }
 
-// check reports why the options cannot be used.
-func (o *Options) check() error {
+// Check returns why the options cannot be used, nil if they can: no key for OpenAI's own server, a BaseURL that is no
+// address, a header that HTTP does not allow. Nothing is sent. A program that calls it at its start need not wait for the
+// first model call, which returns the same.
+func (o Options) Check() error {
+	if err := o.problem(); err != nil {
+		return fmt.Errorf("pawl: openai: %w", err)
+	}
+	return nil
+}
+
+func (o *Options) problem() error {
 	if o.BaseURL != "" {
 		base, err := url.Parse(o.BaseURL)
 		if err != nil {

@@ -116,7 +116,13 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 			s := newFakeServer(t, answer(200, nil, emptyResponse))
 			_, err := openai.New(tt.opts).Responses("gpt-5.2").Call(t.Context(), request(), nil)
 			wantRefusedBeforeSending(t, s, err, tt.problem)
+			if err := tt.opts.Check(); err == nil || !strings.HasPrefix(err.Error(), "pawl: openai: ") || !strings.Contains(err.Error(), tt.problem) {
+				t.Errorf("Check: %v, want %q", err, tt.problem)
+			}
 		})
+	}
+	if err := (openai.Options{APIKey: "sk"}).Check(); err != nil {
+		t.Errorf("Check of options that can be used: %v", err)
 	}
 }
 

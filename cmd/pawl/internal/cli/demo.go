@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,18 +77,28 @@ func (o *demoOptions) check(given func(name string) bool) error {
 	if o.fault != "" && !slices.Contains(demo.Faults(), demo.Fault(o.fault)) {
 		return &usageError{fmt.Errorf("--fault %q: it is one of %v", o.fault, demo.Faults())}
 	}
+	url, real := api(o.baseURL)
 	switch {
 	case o.crash && o.fault != "":
 		return &usageError{errors.New("--crash and --fault exclude each other")}
 	case o.fault != "" && (given("model") || given("base-url")):
 		return &usageError{errors.New("--fault always uses the bundled server, so --model and --base-url do not go with it")}
+	case o.fault == "" && real:
+		if err := checkURL(url); err != nil {
+			return err
+		}
+		if o.model == "" {
+			return &usageError{errors.New("--model is empty")}
+		}
+	case given("model"):
+		return &usageError{errors.New("--model is a model of a real API: set OPENAI_API_KEY, or give --base-url, too")}
 	}
 	return nil
 }
 
 func (a *app) demo(ctx context.Context, o demoOptions) (*runReport, error) {
-	if info, err := os.Stat(a.store); err == nil && !info.IsDir() {
-		return nil, &usageError{fmt.Errorf("--store %s is a file; the demo wants a directory", a.store)}
+	if err := a.checkDemoStore(); err != nil {
+		return nil, err
 	}
 	w, err := demo.Open(ctx, a.store, o.killAt.kill())
 	if err != nil {
@@ -104,7 +115,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) (*runReport, error) {
 	if o.crash {
 		return a.crash(ctx, w, ticket, o)
 	}
-	opts := demo.DeskOptions{Fault: demo.Fault(o.fault)}
+	var opts demo.DeskOptions
 	if o.hang {
 		opts.Booked = a.hangInRefund
 	}
@@ -116,9 +127,25 @@ func (a *app) demo(ctx context.Context, o demoOptions) (*runReport, error) {
 	a.introduce(d)
 	res, err := a.drive(ctx, d, d.Start(ctx), o.yes)
 	if errors.Is(err, demo.ErrInjected) {
-		return a.recover(ctx, d, o, err)
+		return a.recover(ctx, d, o.yes, err)
 	}
 	return a.conclude(ctx, d, res, err)
+}
+
+// checkDemoStore refuses a --store that means a file: the demo keeps several, in a directory.
+func (a *app) checkDemoStore() error {
+	info, err := os.Stat(a.store)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return &usageError{fmt.Errorf("--store %s is a file; the demo wants a directory", a.store)}
+	case a.store == "":
+		return &usageError{errors.New("--store is empty; the demo wants a directory")}
+	case slices.Contains([]string{".db", ".db3", ".sqlite", ".sqlite3"}, strings.ToLower(filepath.Ext(a.store))):
+		return &usageError{fmt.Errorf("--store %s looks like a file; the demo wants a directory, and makes %s in it", a.store, demo.StoreFile)}
+	}
+	return nil
 }
 
 // ticket opens a ticket, or finds the one that --ticket names.
@@ -127,7 +154,7 @@ func (a *app) ticket(ctx context.Context, w *demo.World, o demoOptions) (*demo.T
 		return w.Shop.Ticket(ctx, o.ticket)
 	}
 	fault := demo.Fault(o.fault)
-	n := demo.NewTicket{Mode: fault.Mode(), Model: bundledModel, Coupon: fault == demo.FaultUnknownTool}
+	n := demo.NewTicket{Mode: fault.Mode(), Fault: fault, Model: bundledModel, Coupon: fault == demo.FaultUnknownTool}
 	if url, ok := api(o.baseURL); ok && fault == demo.FaultNone {
 		n.Model, n.BaseURL = o.model, url
 	}
@@ -167,7 +194,7 @@ func (a *app) introduce(d *demo.Desk) {
 }
 
 // recover shows what an injected failure left behind, and goes on.
-func (a *app) recover(ctx context.Context, d *demo.Desk, o demoOptions, failure error) (*runReport, error) {
+func (a *app) recover(ctx context.Context, d *demo.Desk, yes bool, failure error) (*runReport, error) {
 	s := a.screen
 	s.line("")
 	s.entry(yellow, "failed", printable(strings.TrimPrefix(failure.Error(), "pawl: ")))
@@ -178,8 +205,7 @@ func (a *app) recover(ctx context.Context, d *demo.Desk, o demoOptions, failure 
 	s.entry(plain, "now", fmt.Sprintf("the shop has booked %d refunds, the session holds the outputs of %d", refunds, outputs))
 	s.entry(plain, "resume", "the run knows that it owes the session a batch, and reads the session's end before it appends again")
 	s.line("")
-	d.Restart()
-	res, err := a.goOn(ctx, d, 0, o.yes)
+	res, err := a.goOn(ctx, d, 0, yes)
 	r, err := a.conclude(ctx, d, res, err)
 	if r != nil {
 		r.Injected = failure.Error()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
@@ -23,7 +24,7 @@ func (a *app) drive(ctx context.Context, d *demo.Desk, events iter.Seq2[pawl.Eve
 		if paused == nil {
 			return done, nil
 		}
-		if err := a.decideAll(ctx, d, paused.State, yes); err != nil {
+		if err := a.decideAll(ctx, d, paused.Interruptions, yes); err != nil {
 			return paused.Result, err
 		}
 		state, err := a.reload(d, paused.State)
@@ -87,30 +88,25 @@ func (a *app) watch(events iter.Seq2[pawl.Event, error]) (*pawl.Paused, *pawl.Re
 	return nil, nil, errors.New("the run's stream ended without a result")
 }
 
-// decideAll stages a decision for everything that waits. If nobody is there, or the person leaves, what was decided is
-// kept and the error is errWaiting.
-func (a *app) decideAll(ctx context.Context, d *demo.Desk, state *pawl.RunState, yes bool) error {
-	for _, in := range state.Interruptions() {
-		err := a.decideOne(ctx, d, state, in, yes)
-		if err == nil {
-			continue
+// decideAll decides everything that waits. If nobody is there, or the person leaves, what was decided is kept and the
+// error is errWaiting.
+func (a *app) decideAll(ctx context.Context, d *demo.Desk, open []pawl.Interruption, yes bool) error {
+	for _, in := range open {
+		if err := a.decideOne(ctx, d, in, yes); err != nil {
+			return err
 		}
-		if staged := state.Staged(); len(staged) > 0 {
-			err = errors.Join(err, d.Runner.Decide(context.WithoutCancel(ctx), state.Run(), staged...))
-		}
-		return err
 	}
 	return nil
 }
 
-func (a *app) decideOne(ctx context.Context, d *demo.Desk, state *pawl.RunState, in pawl.Interruption, yes bool) error {
+func (a *app) decideOne(ctx context.Context, d *demo.Desk, in pawl.Interruption, yes bool) error {
 	switch {
 	case yes:
 		decision, err := a.yes(ctx, d, in)
 		if err != nil {
 			return err
 		}
-		return state.Decide(decision)
+		return d.Runner.Decide(ctx, in.Run, decision)
 	case a.prompt == nil:
 		return errWaiting
 	}
@@ -122,7 +118,7 @@ func (a *app) decideOne(ctx context.Context, d *demo.Desk, state *pawl.RunState,
 		if err != nil {
 			return err
 		}
-		err = state.Decide(decision)
+		err = d.Runner.Decide(ctx, in.Run, decision)
 		if !errors.Is(err, pawl.ErrDecision) {
 			return err
 		}
@@ -148,11 +144,11 @@ func (a *app) yes(ctx context.Context, d *demo.Desk, in pawl.Interruption) (pawl
 	return pawl.Retry(in.ID, "--yes"), nil
 }
 
-// cause is an error's text without the run it is about.
+// cause is what does not fit of a decision.
 func cause(err error) string {
 	var re *pawl.RunError
 	if errors.As(err, &re) {
 		err = re.Err
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), pawl.ErrDecision.Error()+": ")
 }

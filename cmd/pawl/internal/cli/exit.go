@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/pawl-agents/pawl"
@@ -54,6 +55,8 @@ var kinds = []struct {
 	{journal.ErrCorrupt, "damaged_store", exitStore},
 	{pawl.ErrState, "damaged_store", exitStore},
 	{sqlstore.ErrBusy, "store_busy", exitStore},
+	{sqlstore.ErrAccess, "no_access", exitStore},
+	{fs.ErrPermission, "no_access", exitStore},
 	{errAmbiguousRun, "ambiguous_run", exitRun},
 	{errWhichCall, "which_call", exitRun},
 	{errSeveralCalls, "which_call", exitRun},

@@ -188,10 +188,11 @@ func (s *screen) table(rows []demo.Row) {
 	s.head("What became of each call, counted in the shop, the session, the last request and the replay")
 	var cells [][]string
 	for _, r := range rows {
-		cells = append(cells, []string{callText(r.Tool, r.Arguments), effect(r), count(r.Session), count(r.Input), count(r.Replay)})
-	}
-	for _, row := range cells {
-		row[0] = oneLine(row[0], 56)
+		call := oneLine(callText(r.Tool, r.Arguments), 56)
+		if r.Edited {
+			call = oneLine(callText(r.Tool, r.Arguments), 47) + " (edited)"
+		}
+		cells = append(cells, []string{call, effect(r), count(r.Session), count(r.Input), count(r.Replay)})
 	}
 	s.columns([]string{"call", "effects", "in session", "in request", "in replay"}, cells)
 }

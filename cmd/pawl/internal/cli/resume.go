@@ -3,9 +3,11 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
@@ -27,6 +29,14 @@ func (a *app) resumeCommand() *cobra.Command {
 		Long:  resumeLong,
 		Args:  cobra.ExactArgs(1),
 		RunE: a.do(func(cmd *cobra.Command, args []string) (any, error) {
+			if o.maxTurns < 0 {
+				return nil, &usageError{fmt.Errorf("--max-turns %d: it must not be negative", o.maxTurns)}
+			}
+			if o.baseURL != "" {
+				if err := checkURL(o.baseURL); err != nil {
+					return nil, err
+				}
+			}
 			return a.resume(cmd.Context(), args[0], o)
 		}),
 	}
@@ -50,11 +60,20 @@ func (o *driveOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().Lookup("kill-at").Hidden = true
 }
 
+// checkURL refuses the address of a real API that is none.
+func checkURL(url string) error {
+	if err := (openai.Options{BaseURL: url}).Check(); err != nil {
+		return &usageError{errors.New(strings.TrimPrefix(err.Error(), "pawl: openai: "))}
+	}
+	return nil
+}
+
 func (a *app) resume(ctx context.Context, arg string, o driveOptions) (any, error) {
-	run, err := a.demoRun(ctx, arg)
+	state, err := a.demoRun(ctx, arg)
 	if err != nil {
 		return nil, err
 	}
+	run := state.Run()
 	w, err := demo.Open(ctx, filepath.Dir(a.storePath()), o.killAt.kill())
 	if err != nil {
 		return nil, err
@@ -69,8 +88,15 @@ func (a *app) resume(ctx context.Context, arg string, o driveOptions) (any, erro
 		return nil, err
 	}
 	defer d.Close()
-	a.screen.head("%s goes on", run)
+	if state.Status() == pawl.StatusFinished {
+		a.screen.head("%s has ended; nothing is left to do", run)
+	} else {
+		a.screen.head("%s goes on", run)
+	}
 	res, err := a.goOn(ctx, d, o.maxTurns, o.yes)
+	if errors.Is(err, demo.ErrInjected) {
+		return orNil(a.recover(ctx, d, o.yes, err))
+	}
 	return orNil(a.conclude(ctx, d, res, err))
 }
 
@@ -83,25 +109,25 @@ func orNil(r *runReport, err error) (any, error) {
 }
 
 // demoRun finds a run and makes sure that it is the demo's.
-func (a *app) demoRun(ctx context.Context, arg string) (string, error) {
+func (a *app) demoRun(ctx context.Context, arg string) (*pawl.RunState, error) {
 	st, err := a.openStore()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer st.Close()
 	run, err := findRun(ctx, st, arg)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	state, err := (&pawl.Runner{Store: st}).State(ctx, run)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if key := state.AgentKey(); key != demo.AgentKey {
-		return "", &hintedError{err: fmt.Errorf("%w: run %s is of the agent %q, which belongs to another program; resume it from there, "+
+		return nil, &hintedError{err: fmt.Errorf("%w: run %s is of the agent %q, which belongs to another program; resume it from there, "+
 			"with Runner.Resume(ctx, agent, pawl.RunID(%q), nil)", pawl.ErrUnknownAgent, run, key, run)}
 	}
-	return run, nil
+	return state, nil
 }
 
 // openAIURL is the base URL of OpenAI's own service.

@@ -26,7 +26,7 @@ Exit codes (of the built binary; "go run" turns every one but 0 into 1):
   1    something failed; the message says what, and how to go on
   2    the command line is wrong
   3    the run waits for a decision; the message has the commands that decide
-  4    the store cannot be used: missing, not Pawl's, of a newer Pawl, damaged, locked
+  4    the store cannot be used: missing, not Pawl's, of a newer Pawl, damaged, locked, read-only
   5    the run cannot be used: unknown, another program's, decided already, driven elsewhere
   6    the ledger is not the one of the head: edited, cut short, put in another order, replaced
   130  interrupted; the run is safe and can be resumed

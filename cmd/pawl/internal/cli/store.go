@@ -29,7 +29,7 @@ func (a *app) openStore() (*sqlstore.Store, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%w at %s; the demo makes one", errNoStore, path)
 		}
-		return nil, fmt.Errorf("%w: %w", errNoStore, err)
+		return nil, err
 	}
 	return sqlstore.OpenSQLite(path, nil)
 }

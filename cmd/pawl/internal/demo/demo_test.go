@@ -123,7 +123,7 @@ func TestDesk(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for fault, stored := range map[Fault]int{FaultSessionAppend: 0, FaultLostAck: 2} {
 		t.Run(string(fault), func(t *testing.T) {
-			d := openDesk(t, openWorld(t, t.TempDir()), NewTicket{Mode: fault.Mode(), Model: "m"}, DeskOptions{Fault: fault})
+			d := openDesk(t, openWorld(t, t.TempDir()), NewTicket{Mode: fault.Mode(), Model: "m", Fault: fault}, DeskOptions{})
 			res, err := pawl.Collect(d.Start(t.Context()))
 			if err != nil {
 				t.Fatal(err)
@@ -139,7 +139,6 @@ func TestFaults(t *testing.T) {
 			if err != nil || refunds != 2 || outputs != stored {
 				t.Errorf("left: %d refunds, %d outputs, %v; want 2 and %d", refunds, outputs, err, stored)
 			}
-			d.Restart()
 			res, err = pawl.Collect(d.Resume(t.Context(), pawl.RunID(d.Ticket.Run()), 0))
 			if err != nil {
 				t.Fatal(err)

@@ -60,15 +60,17 @@ func (p *plainSession) Append(ctx context.Context, items []item.Item) error {
 		return session.ErrZeroItem
 	}
 	return p.shop.around(WriteSession, func() error {
-		return p.shop.inTx(ctx, func(tx *sql.Tx) error {
-			for _, it := range items {
-				if _, err := tx.ExecContext(ctx, `INSERT INTO conversations (session, item) VALUES (?, ?)`, p.id, it.Raw()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		return p.shop.inTx(ctx, func(tx *sql.Tx) error { return p.insert(ctx, tx, items) })
 	})
+}
+
+func (p *plainSession) insert(ctx context.Context, tx *sql.Tx, items []item.Item) error {
+	for _, it := range items {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO conversations (session, item) VALUES (?, ?)`, p.id, it.Raw()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Pop implements session.Session.
@@ -124,26 +126,34 @@ func (f Fault) Mode() Mode {
 // ErrInjected marks the failure of a faulty session.
 var ErrInjected = errors.New("injected")
 
-// faultySession fails the first append that holds the output of a refund.
-type faultySession struct {
-	*plainSession
-	fault Fault
-	fired bool
-}
+// faultySession fails the first append that holds the output of a refund, if its ticket was opened to that end. The
+// fault waits in the shop's database, for whichever process comes to that append.
+type faultySession struct{ *plainSession }
 
-// Append implements session.Session. It is called by one driver at a time.
-func (f *faultySession) Append(ctx context.Context, items []item.Item) error {
-	if f.fired || !slices.ContainsFunc(items, isRefundCall) {
+// Append implements session.Session.
+func (f faultySession) Append(ctx context.Context, items []item.Item) error {
+	if !slices.ContainsFunc(items, isRefundCall) {
 		return f.plainSession.Append(ctx, items)
 	}
-	f.fired = true
-	if f.fault == FaultLostAck {
-		if err := f.plainSession.Append(ctx, items); err != nil {
-			return err
-		}
+	var fault Fault
+	err := f.shop.around(WriteSession, func() error {
+		return f.shop.inTx(ctx, func(tx *sql.Tx) error {
+			err := tx.QueryRowContext(ctx, `DELETE FROM faults WHERE session = ? RETURNING fault`, f.id).Scan(&fault)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) || fault == FaultSessionAppend {
+				return err
+			}
+			return f.insert(ctx, tx, items)
+		})
+	})
+	switch {
+	case err != nil:
+		return err
+	case fault == FaultSessionAppend:
+		return fmt.Errorf("disk full (%w)", ErrInjected)
+	case fault == FaultLostAck:
 		return fmt.Errorf("connection lost before the answer came (%w)", ErrInjected)
 	}
-	return fmt.Errorf("disk full (%w)", ErrInjected)
+	return nil
 }
 
 func isRefundCall(it item.Item) bool {

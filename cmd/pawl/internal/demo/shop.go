@@ -29,12 +29,12 @@ type Shop struct {
 const shopID = 0x50617764
 
 const shopSchema = `
-CREATE TABLE customers (
+CREATE TABLE IF NOT EXISTS customers (
 	id    INTEGER PRIMARY KEY,
 	name  TEXT NOT NULL,
 	email TEXT NOT NULL UNIQUE
 ) STRICT;
-CREATE TABLE orders (
+CREATE TABLE IF NOT EXISTS orders (
 	id       INTEGER PRIMARY KEY,
 	customer INTEGER NOT NULL REFERENCES customers (id),
 	item     TEXT NOT NULL,
@@ -42,8 +42,8 @@ CREATE TABLE orders (
 	express  INTEGER NOT NULL,
 	status   TEXT NOT NULL
 ) STRICT;
-CREATE INDEX orders_customer ON orders (customer);
-CREATE TABLE refunds (
+CREATE INDEX IF NOT EXISTS orders_customer ON orders (customer);
+CREATE TABLE IF NOT EXISTS refunds (
 	id       INTEGER PRIMARY KEY,
 	key      TEXT NOT NULL UNIQUE,
 	run      TEXT NOT NULL,
@@ -54,7 +54,7 @@ CREATE TABLE refunds (
 	-- How often a refund was asked for with this key.
 	requests INTEGER NOT NULL DEFAULT 1
 ) STRICT;
-CREATE TABLE mails (
+CREATE TABLE IF NOT EXISTS mails (
 	id        INTEGER PRIMARY KEY,
 	run       TEXT NOT NULL,
 	call      TEXT NOT NULL,
@@ -62,7 +62,7 @@ CREATE TABLE mails (
 	subject   TEXT NOT NULL,
 	body      TEXT NOT NULL
 ) STRICT;
-CREATE TABLE tickets (
+CREATE TABLE IF NOT EXISTS tickets (
 	number   INTEGER PRIMARY KEY,
 	customer INTEGER NOT NULL REFERENCES customers (id),
 	"order"  INTEGER NOT NULL REFERENCES orders (id),
@@ -72,12 +72,17 @@ CREATE TABLE tickets (
 	base_url TEXT NOT NULL
 ) STRICT;
 -- Conversations kept the plain way, for runs whose session is not in the run store.
-CREATE TABLE conversations (
+CREATE TABLE IF NOT EXISTS conversations (
 	id      INTEGER PRIMARY KEY,
 	session TEXT NOT NULL,
 	item    TEXT NOT NULL
 ) STRICT;
-CREATE INDEX conversations_session ON conversations (session, id);
+CREATE INDEX IF NOT EXISTS conversations_session ON conversations (session, id);
+-- What demos are still to let go wrong, once each.
+CREATE TABLE IF NOT EXISTS faults (
+	session TEXT PRIMARY KEY,
+	fault   TEXT NOT NULL
+) STRICT;
 `
 
 const (
@@ -143,10 +148,13 @@ func (s *Shop) Close() error { return s.db.Close() }
 func (s *Shop) found(ctx context.Context) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		var id int
-		if err := tx.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil || id == shopID {
+		if err := tx.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, shopSchema+fmt.Sprintf("PRAGMA application_id = %d;", shopID)); err != nil {
+		if _, err := tx.ExecContext(ctx, shopSchema); err != nil || id == shopID {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", shopID)); err != nil {
 			return err
 		}
 		return seed(ctx, tx)

@@ -6,13 +6,16 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // Row is what became of one call of a run, counted where it can be seen.
 type Row struct {
-	Call      string `json:"call"`
-	Tool      string `json:"tool"`
+	Call string `json:"call"`
+	Tool string `json:"tool"`
+	// Arguments are those that were decided on, which a reviewer may have changed; then Edited is set.
 	Arguments string `json:"arguments"`
+	Edited    bool   `json:"edited,omitempty"`
 	// Moves says that the tool changes the shop. Effects counts the rows that the shop holds of the call, Requests how
 	// often the shop was asked for it.
 	Moves    bool `json:"moves"`
@@ -34,6 +37,10 @@ func (r Row) Whole() bool {
 // in the body of the newest request as the model's server captured it, and in the replay list.
 func (d *Desk) Table(ctx context.Context, res *pawl.Result) ([]Row, error) {
 	replay := res.ToInputList()
+	edits, err := d.edits(ctx, res.Run)
+	if err != nil {
+		return nil, fmt.Errorf("pawl: read the ledger: %w", err)
+	}
 	input, err := d.captures.last(res.Run)
 	if err != nil {
 		return nil, err
@@ -53,6 +60,9 @@ func (d *Desk) Table(ctx context.Context, res *pawl.Result) ([]Row, error) {
 		}
 		r := Row{Call: fc.CallID, Tool: fc.Name, Arguments: fc.Arguments, Moves: fc.Name == "refund" || fc.Name == "send_mail", Session: -1,
 			Input: outputsOf(input, fc.CallID), Replay: outputsOf(replay, fc.CallID)}
+		if args, ok := edits[fc.CallID]; ok {
+			r.Arguments, r.Edited = args, true
+		}
 		if id != "" {
 			r.Session = outputsOf(rows, fc.CallID)
 		}
@@ -62,6 +72,31 @@ func (d *Desk) Table(ctx context.Context, res *pawl.Result) ([]Row, error) {
 		table = append(table, r)
 	}
 	return table, nil
+}
+
+// edits are the arguments that reviewers gave to calls of a run, by the calls' ids.
+func (d *Desk) edits(ctx context.Context, run string) (map[string]string, error) {
+	records, err := d.world.Store.Read(ctx, run, 0)
+	if err != nil {
+		return nil, err
+	}
+	var responses [][]item.Item
+	edits := map[string]string{}
+	for _, rec := range records {
+		f, err := journal.Decode(rec)
+		if err != nil {
+			return nil, err
+		}
+		switch b := f.Body.(type) {
+		case *journal.Responded:
+			responses = append(responses, b.Items)
+		case *journal.Decided:
+			if b.Arguments != "" {
+				edits[responses[b.Call.N-1][b.Call.P].Head().CallID] = b.Arguments
+			}
+		}
+	}
+	return edits, nil
 }
 
 func outputsOf(items []item.Item, call string) int {

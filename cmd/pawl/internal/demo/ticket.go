@@ -60,6 +60,8 @@ func (t *Ticket) Bundled() bool { return t.BaseURL == "" }
 type NewTicket struct {
 	Mode           Mode
 	Model, BaseURL string
+	// Fault is what the ticket's session is to let go wrong, once; it goes with ModePlain.
+	Fault Fault
 	// Coupon makes the customer ask for a coupon, which tempts the bundled model to call a tool that the desk
 	// does not have.
 	Coupon bool
@@ -97,6 +99,9 @@ func (s *Shop) openTicket(ctx context.Context, n NewTicket, taken func(run strin
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO tickets VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			t.Number, t.Customer.ID, t.Order, t.Text, t.Mode, t.Model, t.BaseURL)
+		if err == nil && n.Mode == ModePlain && n.Fault != FaultNone {
+			_, err = tx.ExecContext(ctx, `INSERT INTO faults VALUES (?, ?)`, t.Session(), n.Fault)
+		}
 		return err
 	})
 	if err != nil {

@@ -76,12 +76,10 @@ type Desk struct {
 	agent    *pawl.Agent
 	server   *pawltest.ResponsesServer // nil with a real API
 	captures captures
-	fault    Fault
 }
 
-// DeskOptions are the choices of a desk. The zero value is a demo where all is well, on the bundled server.
+// DeskOptions are the choices of a desk. The zero value is a demo on the bundled server.
 type DeskOptions struct {
-	Fault Fault
 	// Client configures the real API; it is used if the ticket's model is not the bundled one.
 	Client openai.Options
 	// Booked, if not nil, is called by the refund tool when a refund is in the shop and its outcome is not
@@ -91,7 +89,7 @@ type DeskOptions struct {
 
 // Desk returns what drives the ticket's run.
 func (w *World) Desk(t *Ticket, opts DeskOptions) (*Desk, error) {
-	d := &Desk{Ticket: t, world: w, fault: opts.Fault, captures: captures{filepath.Join(w.Dir, requestsDir)}}
+	d := &Desk{Ticket: t, world: w, captures: captures{filepath.Join(w.Dir, requestsDir)}}
 	client := opts.Client
 	if t.Bundled() {
 		var err error
@@ -123,11 +121,7 @@ func (d *Desk) session(id string) session.Session {
 	if !strings.HasPrefix(id, plainPrefix) {
 		return &storeSession{Session: d.world.Store.Session(id), store: d.Runner.Store.(*store)}
 	}
-	plain := &plainSession{shop: d.world.Shop, id: id}
-	if d.fault == FaultSessionAppend || d.fault == FaultLostAck {
-		return &faultySession{plainSession: plain, fault: d.fault}
-	}
-	return plain
+	return faultySession{&plainSession{shop: d.world.Shop, id: id}}
 }
 
 // maxTurns leaves a real model room for detours.
@@ -158,6 +152,3 @@ func Reload(state *pawl.RunState) (*pawl.RunState, int, error) {
 	again, err := pawl.ParseRunState(doc)
 	return again, len(doc), err
 }
-
-// Restart forgets what a fault needs: from now on nothing is made to go wrong.
-func (d *Desk) Restart() { d.fault = FaultNone }
