@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-agents/pawl/internal/schema"
+	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
 )
 
@@ -129,8 +130,9 @@ func (t OutputType) format() *model.OutputFormat {
 // notUTF8 is what is wrong with a text that a ledger could not give back.
 const notUTF8 = "is not valid UTF-8"
 
-// check reports what is wrong with an agent before anything happens.
-func (a *Agent) check(m model.Model) error {
+// check reports what is wrong with an agent, in a Runner with that store, before anything
+// happens.
+func (a *Agent) check(m model.Model, store journal.Driver) error {
 	switch {
 	case a == nil:
 		return &ConfigError{Field: "agent", Problem: "is nil"}
@@ -161,5 +163,5 @@ func (a *Agent) check(m model.Model) error {
 			return &ConfigError{Field: "Agent.ToolUse", Problem: fmt.Sprintf("no tool is named %q", n)}
 		}
 	}
-	return nil
+	return a.checkTransactions(store)
 }

@@ -68,6 +68,7 @@ func TestReadmeNamesEveryClass(t *testing.T) {
 	}
 	slices.Sort(classes)
 	slices.Sort(promised)
+	promised = slices.Compact(promised) // one has two rows: a tool may have more than its class
 	if len(classes) == 0 || !slices.Equal(classes, promised) {
 		t.Errorf("there are the classes %q, the README promises something for %q", classes, promised)
 	}

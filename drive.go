@@ -48,7 +48,8 @@ type drive struct {
 	next     chan *body // to a goroutine that has run one
 	queue    []outcome
 	bodies   map[journal.EffectID]*body
-	waits    int
+	beside   int  // waits, and questions about calls
+	moved    bool // a transaction moved the run on
 	alarm    chan struct{}
 	timer    *time.Timer // sends the alarm
 	alarmAt  time.Time   // zero if it is not set
@@ -57,7 +58,7 @@ type drive struct {
 	keeper   keeper // of the lease
 	wake     chan struct{}
 	wakeable *wakeable
-	calling  atomic.Pointer[wakeable] // of the model call in flight
+	calling  atomic.Pointer[wakeable] // of what keeps the driver busy
 	unsaved  []journal.Record
 	handed   []machine.Effect // not started yet
 	left     bool             // a body was left running
@@ -111,6 +112,7 @@ func (d *drive) run() (res *Result, err error) {
 		d.hello()
 		return d.result()
 	}
+	defer d.postLate()
 	defer close(d.ended)
 	defer close(d.next)
 	defer d.release()
@@ -177,13 +179,15 @@ func (d *drive) loop() (*Result, error) {
 		if err := d.hold(now); err != nil {
 			return nil, d.halt(err)
 		}
-		if len(rd.Facts)+len(rd.Effects)+len(d.bodies)+d.waits == 0 {
+		if len(rd.Facts)+len(rd.Effects)+len(d.bodies)+d.beside == 0 {
 			return nil, d.halt(errNothing)
 		}
 		for len(d.handed) > 0 {
 			e := d.handed[0]
 			d.handed = d.handed[1:]
-			d.start(e)
+			if err := d.start(e); err != nil {
+				return nil, d.halt(err)
+			}
 		}
 		if err := d.collect(); err != nil {
 			return nil, d.halt(err)
@@ -252,6 +256,8 @@ func (d *drive) failure() error {
 	switch {
 	case f.Code == machine.CodeMaxTurns:
 		err = &MaxTurnsError{MaxTurns: d.m.MaxTurns()}
+	case f.Code == machine.CodeExpired:
+		err = fmt.Errorf("%w (call %d.%d)", ErrApprovalExpired, f.ID.N, f.ID.P)
 	case err == nil:
 		err = &FailedError{Code: f.Code, Text: f.Error}
 	}

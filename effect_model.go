@@ -13,11 +13,21 @@ import (
 	"github.com/pawl-agents/pawl/model"
 )
 
-// wakeable is the context of model calls: one after the other until somebody wakes the
-// driver, which ends it.
+// wakeable is the context of what keeps the driver itself busy, model calls and
+// transactions: one after the other until somebody wakes the driver, which ends it.
 type wakeable struct {
 	ctx    context.Context
 	cancel context.CancelFunc
+}
+
+// busy returns that context, and the function that says that the driver is free again.
+func (d *drive) busy() (context.Context, func()) {
+	if d.wakeable == nil || d.wakeable.ctx.Err() != nil {
+		d.wakeable = new(wakeable)
+		d.wakeable.ctx, d.wakeable.cancel = context.WithCancel(d.ctx)
+	}
+	d.calling.Store(d.wakeable)
+	return d.wakeable.ctx, func() { d.calling.Store(nil) }
 }
 
 // callModel makes one attempt. Every attempt of a turn sends the same request, also in
@@ -29,13 +39,8 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 	}
 	req := &model.Request{Static: d.request.static, Input: d.input(e.From, e.Upto),
 		PreviousResponseID: e.Previous, ConversationID: d.m.Started().Conversation}
-	if d.wakeable == nil || d.wakeable.ctx.Err() != nil {
-		d.wakeable = new(wakeable)
-		d.wakeable.ctx, d.wakeable.cancel = context.WithCancel(d.ctx)
-	}
-	d.calling.Store(d.wakeable)
-	defer d.calling.Store(nil)
-	ctx := d.wakeable.ctx
+	ctx, free := d.busy()
+	defer free()
 	if len(d.wake) > 0 {
 		return nil, errWoken
 	}

@@ -78,9 +78,8 @@ func (d *drive) readCalls(b *journal.Planned, items []Item, man *journal.Manifes
 			if d.opts.ToolNotFound == FailRun {
 				return nil, &ToolNotFoundError{Tool: c.fc.Name, CallID: c.fc.CallID, Tools: d.toolNames()}
 			}
-			text := fmt.Sprintf("Tool %q not found. Available tools: %s.", c.fc.Name, strings.Join(d.toolNames(), ", "))
 			var err error
-			if c.plan.Output, err = answer(it, d.errorText(ToolErrorNotFound, &c, text)); err != nil {
+			if c.plan.Output, err = answer(it, d.errorText(ToolErrorNotFound, &c, d.notFoundText(c.fc.Name))); err != nil {
 				return nil, err
 			}
 		}
@@ -150,6 +149,10 @@ func (d *drive) recognise(before []plannedCall, c *plannedCall) error {
 		c.plan.Output = out
 	}
 	return nil
+}
+
+func (d *drive) notFoundText(tool string) string {
+	return fmt.Sprintf("Tool %q not found. Available tools: %s.", tool, strings.Join(d.toolNames(), ", "))
 }
 
 func (d *drive) toolNames() []string {

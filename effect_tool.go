@@ -34,22 +34,25 @@ type body struct {
 	cancel   context.CancelFunc
 }
 
-// startTool runs a tool's body beside the driver. Its intent is durable. The body is
-// entered only while the lease holds, and its context ends at notAfter.
-func (d *drive) startTool(e machine.Effect) {
+// startTool runs a tool's body: beside the driver, or in the store's transaction. Its
+// intent is durable. The body is entered only while the lease holds, and its context ends at
+// notAfter. An error is of the run store.
+func (d *drive) startTool(e machine.Effect) error {
 	info, _ := d.m.Call(e.ID)
-	b := &body{id: e.ID, notAfter: e.NotAfter, tool: d.tool(info.Spec.Name), edited: info.Edited}
-	b.call = Call{RunContext: d.runContext(), Tool: b.tool.name, ID: info.CallID, Key: e.Key, Attempt: e.ID.A, ApprovedBy: info.By}
-	var err error
-	if b.fc, b.fits, err = d.functionCall(e.ID, info.Item); err != nil {
+	b, err := d.newBody(e.ID, info)
+	if err != nil {
 		s := &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed, Error: errorText(err)}
-		s.Output = item.FunctionOutput(info.CallID, "The tool failed: "+s.Error)
+		if b == nil {
+			s.Output, _ = answer(info.Item, d.goneText(info))
+		} else {
+			s.Output = item.FunctionOutput(info.CallID, "The tool failed: "+s.Error)
+		}
 		d.queue = append(d.queue, outcome{id: e.ID, body: s})
-		return
+		return nil
 	}
-	b.call.Arguments = b.fc.Arguments
-	if b.edited != "" {
-		b.call.Arguments, b.fits = b.edited, true // seen to before the body is entered
+	b.notAfter = e.NotAfter
+	if b.tool.effect == Transactional {
+		return d.runTx(b)
 	}
 	b.ctx, b.cancel = context.WithDeadline(d.ctx, time.UnixMilli(e.NotAfter))
 	d.bodies[e.ID] = b
@@ -58,6 +61,38 @@ func (d *drive) startTool(e machine.Effect) {
 	default:
 		go d.work(b)
 	}
+	return nil
+}
+
+// newBody is a call with its tool and what user code sees of it. Without the tool there is
+// none.
+func (d *drive) newBody(id journal.EffectID, info machine.CallInfo) (*body, error) {
+	t := d.tool(info.Spec.Name)
+	if t == nil {
+		return nil, fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
+	}
+	b := &body{id: id, tool: t, edited: info.Edited}
+	b.call = Call{RunContext: d.runContext(), Tool: t.name, ID: info.CallID, Key: d.m.KeyOf(id), Attempt: id.A, ApprovedBy: info.By,
+		Approvals: info.Approvals}
+	var err error
+	if b.fc, b.fits, err = d.functionCall(id, info.Item); err != nil {
+		return b, err
+	}
+	b.call.Arguments = b.fc.Arguments
+	if b.edited != "" {
+		b.call.Arguments, b.fits = b.edited, true // seen to before the body is entered
+	}
+	return b, nil
+}
+
+// goneText is what the model is told of a call whose tool was removed meanwhile.
+func (d *drive) goneText(info machine.CallInfo) string {
+	fc := item.FunctionCall{Name: info.Spec.Name, CallID: info.CallID}
+	text := d.errorText(ToolErrorNotFound, &plannedCall{fc: fc}, d.notFoundText(fc.Name))
+	if info.Attempt > 1 { // the last one is this one
+		text += " An earlier attempt of the call may have taken effect."
+	}
+	return text
 }
 
 // functionCall reads a call, or returns what the plan read of it in this drive and
@@ -84,6 +119,7 @@ func (d *drive) work(b *body) {
 		default:
 			d.deliver(o)
 		}
+		d.postLate()
 		var ok bool
 		if b, ok = <-d.next; !ok {
 			return
@@ -96,6 +132,7 @@ func (d *drive) runBody(b *body) outcome {
 	defer func() {
 		if !ended { // the goroutine goes too
 			d.deliver(outcome{id: b.id, body: b.unknown("the tool ended its goroutine")})
+			d.postLate()
 		}
 	}()
 	o := outcome{id: b.id}
@@ -118,25 +155,57 @@ func (b *body) unknown(why string) *journal.Settled {
 
 // settled runs the body and says how it ended.
 func (b *body) settled() *journal.Settled {
-	s := &journal.Settled{ID: b.id}
-	note := ""
-	if b.edited != "" {
-		note = "The reviewer changed the arguments to " + b.edited + ".\n"
+	note := b.note()
+	if note != "" {
 		if err := b.tool.schema.Validate(b.edited); err != nil {
-			s.Outcome, s.Error, s.Output = journal.ToolFailed, errorText(err), b.fc.Output(note+badArguments(err))
-			return s
+			return b.failed(err, note+badArguments(err))
 		}
 	}
 	out, err := b.enter(note)
+	var ask *AskError
 	switch {
 	case err == nil:
-		s.Output = out
-	case isUnknown(err):
+		return &journal.Settled{ID: b.id, Output: out}
+	case errors.As(err, &ask):
+		return &journal.Settled{ID: b.id, Outcome: journal.AsksAgain, Error: strings.ToValidUTF8(ask.Question, "\uFFFD")}
+	case errors.Is(err, ErrPending):
+		return &journal.Settled{ID: b.id, Outcome: journal.Pending, Error: pendingNote(err)}
+	case b.leavesOpen(err):
 		return b.unknown(errorText(err))
-	default:
-		s.Outcome, s.Error, s.Output = journal.ToolFailed, errorText(err), b.fc.Output(note+b.tool.errorText(b.ctx, &b.call, err))
 	}
-	return s
+	return b.failed(err, note+b.tool.errorText(b.ctx, &b.call, err))
+}
+
+// note tells the model that somebody changed the arguments.
+func (b *body) note() string {
+	if b.edited == "" {
+		return ""
+	}
+	return "The reviewer changed the arguments to " + b.edited + ".\n"
+}
+
+// pendingNote is what a body said of a result that comes later.
+func pendingNote(err error) string {
+	text := errorText(err)
+	if text == ErrPending.Error() {
+		return ""
+	}
+	return strings.TrimSuffix(text, ": "+ErrPending.Error())
+}
+
+// failed is the outcome of a body that did not do what it was asked for; text is what
+// the model reads.
+func (b *body) failed(err error, text string) *journal.Settled {
+	return &journal.Settled{ID: b.id, Outcome: journal.ToolFailed, Error: errorText(err), Output: b.fc.Output(text)}
+}
+
+// leavesOpen says that a body's error leaves open whether it took effect. What a
+// transactional body did is rolled back, so it has to say so itself.
+func (b *body) leavesOpen(err error) bool {
+	if b.tool.effect == Transactional {
+		return errors.Is(err, ErrOutcomeUnknown)
+	}
+	return isUnknown(err)
 }
 
 // enter enters the body and writes its result; a panic of either is an error.

@@ -13,17 +13,18 @@ import (
 	"github.com/pawl-agents/pawl/model"
 )
 
-// start starts an effect. Tools and waits go on beside the driver; everything else
-// has ended when start returns.
-func (d *drive) start(e machine.Effect) {
-	switch e.ID.Kind {
-	case journal.EffectTool:
-		d.startTool(e)
-		return
-	case journal.EffectWait:
-		d.waits++
+// start starts an effect. Tools, questions about calls and waits go on beside the driver;
+// everything else has ended when start returns. An error stops the driving.
+func (d *drive) start(e machine.Effect) error {
+	switch {
+	case e.ID.Kind == journal.EffectTool:
+		return d.startTool(e)
+	case e.ID.Kind == journal.EffectWait:
+		d.beside++
 		time.AfterFunc(time.Until(time.UnixMilli(e.Until)), func() { d.deliver(outcome{id: e.ID, body: &journal.Fired{ID: e.ID}}) })
-		return
+		return nil
+	case e.About.Kind == journal.EffectTool:
+		return d.startRecover(e)
 	}
 	body, err := d.inline(e)
 	o := outcome{id: e.ID, body: body, err: err}
@@ -38,6 +39,13 @@ func (d *drive) start(e machine.Effect) {
 		o.body = &journal.Failed{ID: e.ID, Code: code(err), Error: errorText(err), Unknown: e.ID.Kind == journal.EffectModel}
 	}
 	d.queue = append(d.queue, o)
+	return nil
+}
+
+// isBeside says that an effect goes on beside the driver and is no body: if its outcome
+// answers nothing any more, nothing is lost.
+func isBeside(id journal.EffectID) bool {
+	return id.Kind == journal.EffectWait || id.Kind == journal.EffectReconcile && id.P > 1
 }
 
 // errorText is an error as a ledger holds it: valid UTF-8.
@@ -126,9 +134,10 @@ const tick = 500 * time.Millisecond
 
 // collect waits for something to come of what was started, and steps it.
 func (d *drive) collect() error {
-	if len(d.queue) == 0 && len(d.bodies)+d.waits > 0 {
+	if len(d.queue) == 0 && !d.moved && len(d.bodies)+d.beside > 0 {
 		d.wait()
 	}
+	d.moved = false
 	if len(d.bodies) > 1 {
 		runtime.Gosched() // bodies that need no more than a turn of the processor share a commit
 	}
@@ -206,8 +215,8 @@ func (d *drive) settle() error {
 	queue, now := d.queue, time.Now().UnixMilli()
 	d.queue = d.queue[:0]
 	for _, o := range queue {
-		if o.id.Kind == journal.EffectWait {
-			d.waits--
+		if isBeside(o.id) {
+			d.beside--
 		}
 		if o.body == nil {
 			d.m.Ended(o.id)
@@ -223,7 +232,7 @@ func (d *drive) settle() error {
 		}
 		fact := journal.Fact{Time: now, Body: o.body}
 		switch err := d.m.Check(fact); {
-		case errors.Is(err, machine.ErrNotDue) && (o.id.Kind == journal.EffectTool || o.id.Kind == journal.EffectWait):
+		case errors.Is(err, machine.ErrNotDue) && (o.id.Kind == journal.EffectTool || isBeside(o.id)):
 			// It answers nothing that is open any more [M2.5].
 			d.m.Ended(o.id)
 			continue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/journal"
@@ -43,6 +44,13 @@ var (
 	// ErrOutcomeUnknown, wrapped by a tool's error, says that the tool may have
 	// taken effect.
 	ErrOutcomeUnknown = errors.New("pawl: the outcome is unknown")
+	// ErrPending, returned or wrapped by a tool's body, says that the tool has started
+	// something whose result comes later: the run shows an External interruption, which
+	// Settle answers. The text of a wrapping error is its Note.
+	ErrPending = errors.New("pawl: the result comes later")
+	// ErrApprovalExpired: nobody decided an approval in time, and its tool says that
+	// the run fails then. Resuming the run opens the approval again.
+	ErrApprovalExpired = errors.New("pawl: an approval has expired")
 	// ErrSessionMissing: the run has a session, and none was given.
 	ErrSessionMissing = errors.New("pawl: the run's session is missing")
 	// ErrSessionMismatch: the session is not the one the run recorded.
@@ -246,6 +254,18 @@ func (e *JournalError) Error() string {
 // Unwrap returns the cause.
 func (e *JournalError) Unwrap() error { return e.Err }
 
+// AskAgain, returned by a tool's body that did nothing yet, says that somebody has to be
+// asked first: the run shows an ApprovalNeeded interruption with the question as its Note.
+// Approved, the body runs again, with the same key and arguments, and Call.Approvals says
+// that it has been answered; rejected, the call is answered with that.
+func AskAgain(question string) error { return &AskError{Question: question} }
+
+// AskError is the error that AskAgain returns.
+type AskError struct{ Question string }
+
+// Error quotes the question.
+func (e *AskError) Error() string { return "pawl: the tool asks: " + e.Question }
+
 // FailedError is a failure read from a ledger: the effect's error as text.
 type FailedError struct{ Code, Text string }
 
@@ -255,6 +275,13 @@ func (e *FailedError) Error() string { return "pawl: " + strings.TrimPrefix(e.Te
 // refusal turns a refusal of the machine into the error a caller acts on.
 func refusal(err error) error {
 	var decided *machine.DecidedError
+	var inFlight *machine.InFlightError
+	switch {
+	case errors.As(err, &decided):
+		return &explainedError{ErrDecided, err, fmt.Sprintf("%s by %q", decided.First.Verdict, decided.First.By)}
+	case errors.As(err, &inFlight):
+		return &explainedError{ErrCallInFlight, err, "decide it after " + time.UnixMilli(inFlight.Until).UTC().Format(time.RFC3339)}
+	}
 	for _, t := range []struct{ is, as error }{
 		{machine.ErrInFlight, ErrCallInFlight}, {machine.ErrDigest, ErrDecision}, {machine.ErrVerdict, ErrDecision}, {machine.ErrNotDue, ErrNotOpen},
 	} {
@@ -262,8 +289,6 @@ func refusal(err error) error {
 			return &explainedError{t.as, err, strings.TrimPrefix(err.Error(), t.is.Error()+": ")}
 		}
 	}
-	if errors.As(err, &decided) {
-		return &explainedError{ErrDecided, err, fmt.Sprintf("%s by %q", decided.First.Verdict, decided.First.By)}
 	}
 	return err
 }

@@ -16,11 +16,15 @@ type InterruptionKind string
 
 // The kinds of interruptions.
 const (
-	// ApprovalNeeded: a rule asks whether the call may run. Approve or Reject.
+	// ApprovalNeeded: a rule, or the tool itself with AskAgain, asks whether the call may
+	// run. Approve or Reject.
 	ApprovalNeeded InterruptionKind = "approval"
 	// InDoubt: the call may have taken effect, and its class forbids a silent
 	// repeat. Settle, Retry or GiveUp.
 	InDoubt InterruptionKind = "in-doubt"
+	// External: the tool has started something whose result comes later (ErrPending).
+	// Settle, by whoever learns of the result.
+	External InterruptionKind = "external"
 )
 
 // Interruption is a call that waits for a decision.
@@ -47,6 +51,11 @@ type Interruption struct {
 	// NotBefore is when a call in doubt may be decided: until then it may still
 	// be running. The zero time means now.
 	NotBefore time.Time
+	// Expires is when an approval expires; the zero time means never.
+	Expires time.Time
+	// Note is what the tool said: its question, what it waits for, or why its
+	// outcome is unknown. It is empty if a rule asks, and after a crash.
+	Note string
 
 	// Digest is of the arguments. It binds a decision to what its decider saw.
 	Digest item.Digest
@@ -57,16 +66,25 @@ func interruptionsOf(m *machine.Machine) []Interruption {
 	list := make([]Interruption, 0, len(open))
 	for _, in := range open {
 		v := Interruption{ID: machine.InterruptionID(in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: m.Started().Agent,
-			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, Digest: in.Digest}
-		if in.Kind == machine.InDoubt {
+			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, Digest: in.Digest,
+			NotBefore: timeOf(in.NotBefore), Expires: timeOf(in.Deadline), Note: in.Note}
+		switch in.Kind {
+		case machine.InDoubt:
 			v.Kind = InDoubt
-		}
-		if in.NotBefore > 0 {
-			v.NotBefore = time.UnixMilli(in.NotBefore)
+		case machine.External:
+			v.Kind = External
 		}
 		list = append(list, v)
 	}
 	return list
+}
+
+// timeOf reads a time of the ledger.
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
 }
 
 // Verdict is what is decided about an interruption.
@@ -89,7 +107,7 @@ type Decision struct {
 	Arguments string
 	// Message, for a rejection, is what the model reads.
 	Message string
-	// Output, for Settle, is the output of the call.
+	// Output, for Settle, is the output of the call as the model reads it.
 	Output string
 
 	// Digest is the interruption's; a decision that has it is refused for other
@@ -117,7 +135,8 @@ func Edit(interruption, by, arguments string) Decision {
 	return Decision{Interruption: interruption, Verdict: journal.Approve, By: by, Arguments: arguments}
 }
 
-// Settle gives a call in doubt the output it is known to have had.
+// Settle gives a call in doubt the output it is known to have had, or an External one
+// its result.
 func Settle(interruption, by, output string) Decision {
 	return Decision{Interruption: interruption, Verdict: journal.Settle, By: by, Output: output}
 }

@@ -164,7 +164,11 @@ func (d *drive) release() {
 	if !d.keeper.stop() {
 		return
 	}
+	posted := d.postUnsaved()
 	if !d.left || len(d.unsaved) == 0 {
 		d.store.Release(d.bg, d.claimedRun, d.epoch)
+		if posted {
+			d.r.recordLate(d.bg, d.claimedRun)
+		}
 	}
 }

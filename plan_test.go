@@ -164,6 +164,63 @@ func TestToolChanged(t *testing.T) {
 	}
 }
 
+// What a decided call meets when its tool was removed meanwhile: an error before any effect,
+// or, by option, one error output. Another description is the same tool.
+func TestToolRemoved(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tools    func(e *effects) []pawl.Tool
+		notFound pawl.ToolNotFound
+		want     error
+		out      string
+		effects  []string
+	}{
+		"gone":                        {want: pawl.ErrToolChanged},
+		"gone, and the model is told": {notFound: pawl.TellModel, out: `c1: Tool "charge" not found. Available tools: .`},
+		"another, and it would be told": {notFound: pawl.TellModel, want: pawl.ErrToolChanged, tools: func(e *effects) []pawl.Tool {
+			return []pawl.Tool{pawl.NewTool(pawl.Func[struct {
+				Euros int `json:"euros"`
+			}, string]{Name: "charge", Run: func(context.Context, *pawl.Call, struct {
+				Euros int `json:"euros"`
+			}) (string, error) {
+				e.add("another tool")
+				return "", nil
+			}})}
+		}},
+		"described otherwise": {tools: func(e *effects) []pawl.Tool {
+			return []pawl.Tool{charging("charge", e, func(f *pawl.Func[charge, string]) { f.Description = "Charges." })}
+		}, out: "c1: receipt 5", effects: []string{"charge 5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e effects
+			m := newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done"))
+			agent := agentWith(m, charging("charge", &e, asking))
+			var r pawl.Runner
+			s := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), nil)).State()
+			if err := s.Approve(s.Interruptions()[0], "ann"); err != nil {
+				t.Fatal(err)
+			}
+			old := agent.Tools
+			agent.Tools = nil
+			if tt.tools != nil {
+				agent.Tools = tt.tools(&e)
+			}
+			res, err := r.Resume(t.Context(), agent, s, &pawl.RunOptions{ToolNotFound: tt.notFound})
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("%v, want %v", err, tt.want)
+			}
+			e.want(t, tt.effects...)
+			if err != nil {
+				agent.Tools, tt.out = old, "c1: receipt 5"
+				res = must(t)(r.Resume(t.Context(), agent, stateOf(t, err), nil))
+			}
+			if diff := cmp.Diff([]string{tt.out}, outputs(res.NewItems())); diff != "" {
+				t.Error(diff)
+			}
+			sameViews(t, res, m, nil)
+		})
+	}
+}
+
 // The model may call a custom tool or one of the provider's: the agent has none.
 func TestForeignCalls(t *testing.T) {
 	custom, err := item.ParseString(`{"type":"custom_tool_call","call_id":"c1","name":"grep","input":"x"}`)

@@ -56,7 +56,7 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 	}
 	if !bare {
 		m := agent.model(opts)
-		if err := agent.check(m); err != nil {
+		if err := agent.check(m, d.store); err != nil {
 			return stored.refused(err)
 		}
 		if err := opts.check(m, true); err != nil {
@@ -334,11 +334,15 @@ func (d *drive) changed(id journal.EffectID) error {
 		return nil
 	}
 	t := d.tool(info.Spec.Name)
-	if t == nil {
+	switch {
+	case t == nil && d.opts.ToolNotFound == TellModel:
+		return nil // it is answered with that
+	case t == nil:
 		return fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
-	}
-	if t.id != info.Spec.Identity {
+	case t.id != info.Spec.Identity:
 		return fmt.Errorf("%w: %q takes other arguments now", ErrToolChanged, info.Spec.Name)
+	case info.Spec.Class == Transactional && t.effect != Transactional:
+		return fmt.Errorf("%w: %q does not work in the store's transaction any more", ErrToolChanged, info.Spec.Name)
 	}
 	return nil
 }

@@ -189,10 +189,10 @@ func sameStart(a, b *journal.Started) bool {
 // the input is an error here, before anything happened.
 func (r *Runner) started(agent *Agent, input Input, opts *RunOptions) (*journal.Started, error) {
 	if agent == nil {
-		return nil, agent.check(nil)
+		return nil, agent.check(nil, nil)
 	}
 	m := agent.model(opts)
-	if err := agent.check(m); err != nil {
+	if err := agent.check(m, r.store()); err != nil {
 		return nil, err
 	}
 	if err := opts.check(m, false); err != nil {

@@ -28,6 +28,10 @@ const (
 	Idempotent = journal.Idempotent
 	// ReadOnly: a call in doubt runs again; there is no effect to repeat.
 	ReadOnly = journal.ReadOnly
+	// Transactional: the body writes through Call.Tx, the transaction in which its
+	// outcome is recorded, so that both are there or neither. It needs a store that is a
+	// journal.Transactor; sqlstore.NewTxTool makes such a tool.
+	Transactional = journal.Transactional
 )
 
 // OnUnknown says what follows when a call's outcome is unknown and its class forbids
@@ -55,8 +59,24 @@ const (
 	Deny  = journal.Deny
 )
 
-// DefaultToolTimeout bounds a tool's body when it names no bound of its own.
-const DefaultToolTimeout = 10 * time.Minute
+// Bounds of a tool's functions that name none of their own. A Transactional body holds
+// the store's only writer, so it has less time.
+const (
+	DefaultToolTimeout = 10 * time.Minute
+	DefaultTxTimeout   = 10 * time.Second
+)
+
+// OnExpiry says what becomes of a call whose approval nobody decided in time.
+type OnExpiry int
+
+// What becomes of it.
+const (
+	// ExpiryRejects answers the call with: the approval has expired.
+	ExpiryRejects OnExpiry = iota
+	// ExpiryFails fails the run with ErrApprovalExpired. Resuming it opens the
+	// approval again, without a deadline.
+	ExpiryFails
+)
 
 // Call is one tool call, as its rule and its body see it.
 type Call struct {
@@ -73,8 +93,14 @@ type Call struct {
 	Attempt int
 	// Arguments are the arguments as JSON, edited ones if somebody edited them.
 	Arguments string
-	// ApprovedBy is who approved the call, empty if nobody had to.
+	// ApprovedBy is who approved the call, the last time; empty if nobody had to.
 	ApprovedBy string
+	// Approvals counts the questions of the tool's own, asked with AskAgain, that were
+	// approved.
+	Approvals int
+	// Tx is the store's transaction for a Transactional body, a *sql.Tx for SQL stores;
+	// nil for every other.
+	Tx any
 }
 
 // Func describes a tool made of Go functions. In is a struct; its JSON Schema is
@@ -92,13 +118,27 @@ type Func[In, Out any] struct {
 	// the rule, or an answer that takes longer than 30 seconds, means that somebody
 	// has to decide. It may run again after a crash, until its answer is recorded.
 	Approve func(ctx context.Context, c *Call, in In) (Gate, error)
+	// Expires is how long an approval of a call may take; 0 means for ever. OnExpiry says
+	// what follows.
+	Expires  time.Duration
+	OnExpiry OnExpiry
 	// Run is the body. An error is shown to the model. An error that wraps a
 	// context error, ErrOutcomeUnknown, io.EOF or a broken connection, or whose
 	// Timeout() is true, means that the outcome is unknown. A panic is recovered and
-	// is an error.
+	// is an error. ErrPending says that the result comes later, AskAgain that somebody
+	// has to be asked first.
+	//
+	// An error of a Transactional body, whatever it is, rolls back what the body did;
+	// only ErrPending does not.
 	Run func(ctx context.Context, c *Call, in In) (Out, error)
-	// Timeout bounds the body; 0 means DefaultToolTimeout. What happened to a
-	// call that ran into it is unknown.
+	// Recover, for a tool that is AtMostOnce, asks the far side what became of a call in
+	// doubt: did the call with that Key happen, and with which output? It is called when
+	// nothing of the call can be running any more, has 30 seconds, must change nothing,
+	// and may run again until its answer is recorded. An error or a panic is CannotTell.
+	Recover func(ctx context.Context, c *Call, in In) (Recovered[Out], error)
+	// Timeout bounds the body; 0 means DefaultToolTimeout, or DefaultTxTimeout for a
+	// Transactional tool. What happened to a call that ran into it is unknown, unless
+	// the tool is Transactional: then nothing did, and the call has failed.
 	Timeout time.Duration
 	// OnUnknown says what follows an unknown outcome.
 	OnUnknown OnUnknown
@@ -106,6 +146,26 @@ type Func[In, Out any] struct {
 	// a standard text.
 	OnError func(ctx context.Context, c *Call, err error) string
 }
+
+// Recovered is what a far side says of a call in doubt.
+type Recovered[Out any] struct {
+	Answer RecoverAnswer
+	// Output is what the body would have returned, if Answer is Happened.
+	Output Out
+}
+
+// RecoverAnswer says whether a call in doubt happened.
+type RecoverAnswer int
+
+// The answers of a Recover function.
+const (
+	// CannotTell: the call is treated as if there were no Recover.
+	CannotTell RecoverAnswer = iota
+	// Happened: the call is settled with the output.
+	Happened
+	// DidNotHappen: the call did not happen and will not: it runs again.
+	DidNotHappen
+)
 
 // Tool is something a model may call. Make one with NewTool or NewRawTool. It is
 // immutable and safe for concurrent use.
@@ -117,11 +177,14 @@ type Tool struct {
 	onUnknown         OnUnknown
 	onError           func(context.Context, *Call, error) string
 	gated             bool
-	// approve and run decode the call's arguments. Those that a rule is asked
+	expires           time.Duration
+	onExpiry          OnExpiry
+	// approve, run and recover decode the call's arguments. Those that a rule is asked
 	// about fit the schema; run is told whether they are known to.
 	approve func(context.Context, *Call) (Gate, error)
 	run     func(ctx context.Context, c *Call, fits bool) (any, error)
-	id      string // the identity: where the tool is from, its name, what arguments it takes
+	recover func(context.Context, *Call) (Recovered[any], error) // nil without one
+	id      string                                               // the identity: where the tool is from, its name, what arguments it takes
 	err     error
 }
 
@@ -133,7 +196,7 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 func NewTool[In, Out any](f Func[In, Out]) Tool {
 	s, err := schema.For[In]()
 	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout,
-		onUnknown: f.OnUnknown, onError: f.OnError, err: err}
+		onUnknown: f.OnUnknown, onError: f.OnError, expires: f.Expires, onExpiry: f.OnExpiry, err: err}
 	if f.Run == nil {
 		t.err = errors.New("has no Run function")
 		return t.named()
@@ -159,6 +222,16 @@ func NewTool[In, Out any](f Func[In, Out]) Tool {
 			return f.Approve(ctx, c, in)
 		}
 	}
+	if f.Recover != nil {
+		t.recover = func(ctx context.Context, c *Call) (Recovered[any], error) {
+			var in In
+			if err := s.Decode(c.Arguments, &in); err != nil {
+				return Recovered[any]{}, err
+			}
+			r, err := f.Recover(ctx, c, in)
+			return Recovered[any]{Answer: r.Answer, Output: r.Output}, err
+		}
+	}
 	return t.named()
 }
 
@@ -171,7 +244,10 @@ type RawFunc struct {
 	Loose     bool
 	Effect    Effect
 	Approve   func(ctx context.Context, c *Call) (Gate, error)
+	Expires   time.Duration
+	OnExpiry  OnExpiry
 	Run       func(ctx context.Context, c *Call) (string, error)
+	Recover   func(ctx context.Context, c *Call) (Recovered[string], error)
 	Timeout   time.Duration
 	OnUnknown OnUnknown
 	OnError   func(ctx context.Context, c *Call, err error) string
@@ -182,12 +258,19 @@ type RawFunc struct {
 func NewRawTool(f RawFunc) Tool {
 	s, err := schema.FromJSON([]byte(f.Schema), !f.Loose)
 	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout,
-		onUnknown: f.OnUnknown, onError: f.OnError, gated: f.Approve != nil, approve: f.Approve, err: err}
+		onUnknown: f.OnUnknown, onError: f.OnError, expires: f.Expires, onExpiry: f.OnExpiry,
+		gated: f.Approve != nil, approve: f.Approve, err: err}
 	if f.Run == nil {
 		t.err = errors.New("has no Run function")
 		return t.named()
 	}
 	t.run = func(ctx context.Context, c *Call, _ bool) (any, error) { return f.Run(ctx, c) }
+	if f.Recover != nil {
+		t.recover = func(ctx context.Context, c *Call) (Recovered[any], error) {
+			r, err := f.Recover(ctx, c)
+			return Recovered[any]{Answer: r.Answer, Output: r.Output}, err
+		}
+	}
 	return t.named()
 }
 
@@ -202,8 +285,14 @@ func (t Tool) named() Tool {
 		t.err = errors.New("the name must be 1 to 64 letters, digits, _ or -")
 	case t.timeout < 0:
 		t.err = errors.New("the timeout is negative")
-	case t.effect != AtMostOnce && t.effect != Idempotent && t.effect != ReadOnly:
+	case t.expires < 0:
+		t.err = errors.New("the time for an approval is negative")
+	case t.onExpiry != ExpiryRejects && t.onExpiry != ExpiryFails:
+		t.err = fmt.Errorf("there is no OnExpiry %d", t.onExpiry)
+	case t.effect != AtMostOnce && t.effect != Idempotent && t.effect != ReadOnly && t.effect != Transactional:
 		t.err = fmt.Errorf("there is no effect class %q", t.effect)
+	case t.recover != nil && t.effect != AtMostOnce:
+		t.err = fmt.Errorf("has a Recover function, and is %s: only a tool that is AtMostOnce is asked", t.effect)
 	case t.onUnknown != UnknownDefault && t.onUnknown != UnknownTell && t.onUnknown != UnknownWait:
 		t.err = fmt.Errorf("there is no OnUnknown %q", t.onUnknown)
 	}
@@ -238,11 +327,20 @@ func (t Tool) Err() error {
 }
 
 func (t *Tool) spec() journal.ToolSpec {
-	timeout := t.timeout.Milliseconds()
-	if timeout == 0 && t.timeout > 0 {
-		timeout = 1 // a bound below the ledger's unit is still a bound
+	timeout := t.timeout
+	if timeout == 0 && t.effect == Transactional {
+		timeout = DefaultTxTimeout
 	}
-	return journal.ToolSpec{Name: t.name, Identity: t.id, Class: t.effect, Timeout: timeout, OnUnknown: t.onUnknown}
+	return journal.ToolSpec{Name: t.name, Identity: t.id, Class: t.effect, Timeout: bound(timeout), OnUnknown: t.onUnknown,
+		Recover: t.recover != nil, Expires: bound(t.expires), ExpiryFails: t.expires > 0 && t.onExpiry == ExpiryFails}
+}
+
+// bound is a time as the ledger has it: one below its unit is still a bound.
+func bound(d time.Duration) int64 {
+	if d > 0 {
+		return max(d.Milliseconds(), 1)
+	}
+	return 0
 }
 
 // outputItem writes a tool's result: a string as it is, parts as parts, anything else

@@ -24,7 +24,7 @@ type Transactor interface {
 // TxEndedError says that the function given to Transact ended the transaction it was
 // lent. No record was appended.
 type TxEndedError struct {
-	Run string
+	Run string // empty if the function was for none
 	// Committed says that what the function wrote may be stored; else it was rolled back.
 	Committed bool
 }
@@ -35,5 +35,9 @@ func (e *TxEndedError) Error() string {
 	if e.Committed {
 		how = "committed"
 	}
-	return fmt.Sprintf("pawl: run %s: the store's transaction was %s by the code it was lent to", e.Run, how)
+	text := "pawl: the store's transaction was " + how + " by the code it was lent to"
+	if e.Run == "" {
+		return text
+	}
+	return fmt.Sprintf("%s (run %s)", text, e.Run)
 }

@@ -54,6 +54,8 @@ func obey(path string, in io.Reader, out io.Writer) error {
 			answer, err = obeyAppend(s, run, n, m)
 		case "write": // run, epoch
 			err = obeyWrite(s, out, run, n)
+		case "lend": // run, epoch
+			err = obeyLend(s, out, run, n)
 		}
 		if err != nil {
 			return err
@@ -91,6 +93,17 @@ func obeyWrite(s *Store, out io.Writer, run string, epoch uint64) error {
 		}
 		fmt.Fprintln(out, head+2)
 	}
+}
+
+// obeyLend stays in a transaction that it was lent, after it has written to it.
+func obeyLend(s *Store, out io.Writer, run string, epoch uint64) error {
+	return s.Transact(context.Background(), run, epoch, 0, func(ctx context.Context, tx any) ([]journal.Record, error) {
+		if err := pay(ctx, tx); err != nil {
+			return nil, err
+		}
+		fmt.Fprintln(out, "paid")
+		select {}
+	})
 }
 
 // pair is what one append adds: two facts, and an item for the session.
@@ -283,5 +296,41 @@ func checkPrefix(t *testing.T, path string, acknowledged uint64) {
 	}
 	if got, err := obeyAppend(s, "run", c.Epoch, head); got != "appended" || err != nil {
 		t.Errorf("append after the takeover: %s, %v", got, err)
+	}
+}
+
+// A process that dies between what a tool wrote and the commit leaves neither that nor the
+// outcome, and the next one does both.
+func TestKillInTransaction(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s := open(t, path, nil)
+	ledgerTable(t, s)
+	p := startProcess(t, path)
+	p.tell("open")
+	p.hear()
+	p.tell("claim", "run", 0)
+	epoch := number(t, p.hear())
+	p.tell("lend", "run", epoch)
+	if got := p.hear(); got != "paid" {
+		t.Fatal(got)
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Wait()
+	c, err := s.Claim(t.Context(), "run", journal.ClaimRequest{TTL: time.Hour, Takeover: epoch})
+	if err != nil || c.Head != 0 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if got := query[int](t, s.read, `SELECT count(*) FROM paid`); got != 0 {
+		t.Errorf("%d payments, and no fact", got)
+	}
+	recs, _ := pair(0)
+	err = s.Transact(t.Context(), "run", c.Epoch, 0, func(ctx context.Context, tx any) ([]journal.Record, error) { return recs, pay(ctx, tx) })
+	if got := query[int](t, s.read, `SELECT count(*) FROM paid`); got != 1 || err != nil {
+		t.Errorf("%d payments, %v", got, err)
+	}
+	if got, err := s.Read(t.Context(), "run", 0); err != nil || !slices.Equal(got, recs) {
+		t.Errorf("the run has %v, %v", got, err)
 	}
 }

@@ -41,7 +41,11 @@ func (s *Store) Transact(ctx context.Context, run string, epoch, after uint64, f
 		if err := t.check(run, epoch, after); err != nil {
 			return err
 		}
-		recs, err := t.lend(ctx, run, fn)
+		var recs []journal.Record
+		err := t.lend(ctx, run, func(ctx context.Context, tx any) (err error) {
+			recs, err = fn(ctx, tx)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -67,57 +71,60 @@ func (t *txn) check(run string, epoch, after uint64) error {
 	return nil
 }
 
-// lend calls fn with the transaction and takes it back.
-func (t *txn) lend(ctx context.Context, run string, fn func(context.Context, any) ([]journal.Record, error)) ([]journal.Record, error) {
+// lend calls fn with the transaction and takes it back. run is empty if it is for none.
+func (t *txn) lend(ctx context.Context, run string, fn func(context.Context, any) error) error {
 	if _, err := t.exec(sqlLend); err != nil {
-		return nil, err
+		return err
 	}
 	committed := t.store.commits.Load()
-	recs, err := t.call(ctx, fn)
+	err := t.call(ctx, fn)
 	if err != nil {
-		err = fmt.Errorf("pawl: run %s: %w", run, err)
+		err = fmt.Errorf("pawl: %w%s", err, of(run))
 	}
 	_, lost := t.exec(sqlTakeBack)
 	ended := &journal.TxEndedError{Run: run, Committed: t.store.commits.Load() != committed}
 	switch {
 	case ended.Committed:
-		return nil, errors.Join(ended, err)
+		return errors.Join(ended, err)
 	case lost != nil && err == nil:
-		return nil, ended
+		return ended
 	}
-	return recs, err
+	return err
+}
+
+// of names a run at the end of an error.
+func of(run string) string {
+	if run == "" {
+		return ""
+	}
+	return " (run " + run + ")"
 }
 
 // call calls fn on a goroutine of its own and waits for it, not for ever.
-func (t *txn) call(ctx context.Context, fn func(context.Context, any) ([]journal.Record, error)) ([]journal.Record, error) {
-	type answer struct {
-		recs []journal.Record
-		err  error
-	}
-	done := make(chan answer, 1)
+func (t *txn) call(ctx context.Context, fn func(context.Context, any) error) error {
+	done := make(chan error, 1)
 	go func() {
-		a := answer{err: errors.New("the code that was lent the transaction ended its goroutine")}
+		err := errors.New("the code that was lent the transaction ended its goroutine")
 		defer func() {
 			if p := recover(); p != nil {
-				a = answer{err: fmt.Errorf("the code that was lent the transaction panicked: %v\n%s", p, debug.Stack())}
+				err = fmt.Errorf("the code that was lent the transaction panicked: %v\n%s", p, debug.Stack())
 			}
-			done <- a
+			done <- err
 		}()
-		recs, err := fn(context.WithValue(ctx, lentKey{}, t.store), t.tx)
-		a = answer{recs, err}
+		err = fn(context.WithValue(ctx, lentKey{}, t.store), t.tx)
 	}()
 	select {
-	case a := <-done:
-		return a.recs, a.err
+	case err := <-done:
+		return err
 	case <-ctx.Done():
 	}
 	patience := time.NewTimer(lendGrace)
 	defer patience.Stop()
 	select {
-	case a := <-done:
-		return a.recs, a.err
+	case err := <-done:
+		return err
 	case <-patience.C:
-		return nil, fmt.Errorf("the code that was lent the transaction did not return: %w", ctx.Err())
+		return fmt.Errorf("the code that was lent the transaction did not return: %w", ctx.Err())
 	}
 }
 

@@ -29,6 +29,19 @@ func (e *DecidedError) Error() string {
 	return fmt.Sprintf("pawl: call %s was already decided: %s by %q", e.First.Call, e.First.Verdict, e.First.By)
 }
 
+// InFlightError says until when a call may still be running, in Unix milliseconds. It is
+// ErrInFlight.
+type InFlightError struct {
+	Call  journal.EffectID
+	Until int64
+}
+
+// Error names the call.
+func (e *InFlightError) Error() string { return fmt.Sprintf("%s (call %s)", ErrInFlight, e.Call) }
+
+// Unwrap returns ErrInFlight.
+func (e *InFlightError) Unwrap() error { return ErrInFlight }
+
 func notDue(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrNotDue}, args...)...)
 }

@@ -148,7 +148,7 @@ func (m *Machine) checkDecided(now int64, b *journal.Decided) error {
 	case b.Sticky && (b.Stage > 0 || c.spec == nil || c.spec.Identity == ""):
 		return fmt.Errorf("%w: only the approval that a rule asks for can be sticky, of a known tool", ErrVerdict)
 	case kind == InDoubt && now < c.blocked:
-		return fmt.Errorf("%w (call %s, until %d)", ErrInFlight, b.Call, c.blocked)
+		return &InFlightError{Call: b.Call, Until: c.blocked}
 	}
 	return c.checkArguments(b)
 }

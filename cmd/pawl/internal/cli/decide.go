@@ -70,7 +70,7 @@ func (a *app) rejectCommand() *cobra.Command {
 
 func (a *app) settleCommand() *cobra.Command {
 	var v decider
-	cmd := a.decideCommand("settle", "Say what became of a call whose process died", &v, pawl.InDoubt, func(id string) pawl.Decision {
+	cmd := a.decideCommand("settle", "Say what became of a call: its process died, or its result comes later", &v, pawl.InDoubt, func(id string) pawl.Decision {
 		switch {
 		case v.retry:
 			return pawl.Retry(id, v.by)
@@ -167,7 +167,8 @@ func (a *app) pick(state *pawl.RunState, call []string, kind pawl.InterruptionKi
 	all := state.Interruptions()
 	for _, in := range all {
 		hints = append(hints, a.deciders(in, len(all))...)
-		if in.Kind != kind {
+		settled := in.Kind == pawl.External && kind == pawl.InDoubt // by the same command
+		if in.Kind != kind && !settled {
 			continue
 		}
 		open = append(open, in)

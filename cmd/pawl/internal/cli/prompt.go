@@ -58,7 +58,11 @@ func (p *prompter) ask(ctx context.Context, question string) (string, error) {
 func (p *prompter) decide(ctx context.Context, in pawl.Interruption) (pawl.Decision, error) {
 	p.screen.line("")
 	p.screen.interruption(in)
-	if in.Kind == pawl.InDoubt {
+	switch in.Kind {
+	case pawl.External:
+		output, err := p.ask(ctx, "What is the result? The model reads it:")
+		return pawl.Settle(in.ID, me(), output), err
+	case pawl.InDoubt:
 		return p.settle(ctx, in)
 	}
 	for {
@@ -148,10 +152,19 @@ func valueLike(old, answer string) (string, bool) {
 // interruption shows a call that waits.
 func (s *screen) interruption(in pawl.Interruption) {
 	what := "wants your approval"
-	if in.Kind == pawl.InDoubt {
-		what = "may have taken effect: the process died in the middle of it"
+	switch in.Kind {
+	case pawl.External:
+		what = "waits for its result"
+	case pawl.InDoubt:
+		what = "may have taken effect"
+		if in.Note == "" {
+			what += ": the process died in the middle of it"
+		}
 	}
 	s.line("  %s %s", s.styled(yellow, printable(in.Tool)), what)
+	if in.Note != "" {
+		s.line("    %s", oneLine(in.Note, 200))
+	}
 	fields, ok := fieldsOf(in.Arguments)
 	if !ok {
 		s.line("    %s", oneLine(in.Arguments, 200))

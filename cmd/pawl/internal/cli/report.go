@@ -104,7 +104,10 @@ func (a *app) deciders(in pawl.Interruption, open int) []string {
 	cmd := func(verb string, more ...string) string {
 		return a.command(append(append([]string{verb}, target...), more...)...)
 	}
-	if in.Kind == pawl.InDoubt {
+	switch in.Kind {
+	case pawl.External:
+		return []string{cmd("settle", "--output", "the result")}
+	case pawl.InDoubt:
 		return []string{cmd("settle", "--output", "what it returned"), cmd("settle", "--retry"), cmd("settle", "--give-up")}
 	}
 	return []string{cmd("approve"), cmd("reject", "--message", "why not")}
@@ -123,7 +126,10 @@ func (a *app) showWaiting(r *runReport) {
 	for _, w := range r.Waiting {
 		s.interruption(w.in)
 		labels := []string{"approve", "reject"}
-		if w.Kind == pawl.InDoubt {
+		switch w.Kind {
+		case pawl.External:
+			labels = []string{"it came"}
+		case pawl.InDoubt:
 			labels = []string{"happened", "did not", "unknown"}
 		}
 		for i, line := range w.Commands {

@@ -1,0 +1,81 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// recoverTimeout bounds a Recover function; a slower one cannot tell.
+const recoverTimeout = 30 * time.Second
+
+// startRecover asks a tool's far side, beside the driver, what became of a call in doubt.
+// Another tool of the name is not asked: the tool it was has to come back.
+func (d *drive) startRecover(e machine.Effect) error {
+	if err := d.changed(e.About); err != nil {
+		return err
+	}
+	info, _ := d.m.Call(e.About)
+	b, err := d.newBody(e.About, info)
+	d.beside++
+	if b == nil || err != nil || b.tool.recover == nil {
+		s := &journal.Settled{ID: e.About, Outcome: journal.Unknown, Error: "nobody can be asked"}
+		s.Output, _ = answer(info.Item, machine.UnknownText(d.m.KeyOf(e.About)))
+		d.queue = append(d.queue, outcome{id: e.ID, body: s})
+		return nil
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(d.ctx, recoverTimeout)
+		defer cancel()
+		o := outcome{id: e.ID, body: b.recovered(ctx)}
+		if d.ctx.Err() != nil { // that is no answer: it is asked again
+			o.body = nil
+		}
+		d.deliver(o)
+	}()
+	return nil
+}
+
+// recovered is what the far side says of the call, as an outcome of its last attempt.
+func (b *body) recovered(ctx context.Context) journal.Body {
+	type answer struct {
+		Recovered[any]
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		a := answer{err: errors.New("pawl: Recover ended its goroutine")}
+		defer func() {
+			if v := recover(); v != nil {
+				a.err = &PanicError{In: fmt.Sprintf("Recover of tool %q", b.tool.name), Value: v, Stack: string(debug.Stack())}
+			}
+			answers <- a
+		}()
+		r, err := b.tool.recover(ctx, &b.call)
+		a = answer{r, err}
+	}()
+	var a answer
+	select {
+	case a = <-answers:
+	case <-ctx.Done():
+		a.err = ctx.Err()
+	}
+	switch {
+	case a.err != nil:
+		return b.unknown(errorText(a.err))
+	case a.Answer == DidNotHappen:
+		return &journal.Absent{ID: b.id}
+	case a.Answer == Happened:
+		out, err := outputItem(b.fc, a.Output, b.note())
+		if err == nil {
+			return &journal.Settled{ID: b.id, Output: out}
+		}
+		return b.unknown(errorText(err))
+	}
+	return b.unknown("the far side cannot tell")
+}
