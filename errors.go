@@ -289,6 +289,5 @@ func refusal(err error) error {
 			return &explainedError{t.as, err, strings.TrimPrefix(err.Error(), t.is.Error()+": ")}
 		}
 	}
-	}
 	return err
 }
