@@ -314,3 +314,30 @@ func TestStickyDecisions(t *testing.T) {
 		})
 	}
 }
+
+// A rejection that covers a call the rule allows is worded by the run's options, as others are [M9.9].
+func TestRejectionOfAnAllowedCallIsWorded(t *testing.T) {
+	var e effects
+	asksAbove := rule(func(_ context.Context, _ *pawl.Call, in charge) (pawl.Gate, error) {
+		if in.Cents > 5 {
+			return pawl.Ask, nil
+		}
+		return pawl.Allow, nil
+	})
+	m := newScript(calling(fc("c1", "charge", `{"cents":9}`)), calling(fc("c2", "charge", `{"cents":1}`)), says("done"))
+	agent := agentWith(m, charging("charge", &e, asksAbove))
+	opts := &pawl.RunOptions{ToolErrors: func(te pawl.ToolError) string { return "no " + te.CallID }}
+	var r pawl.Runner
+	res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), opts))
+	state := res.State()
+	d := pawl.Reject(res.Interruptions[0].ID, "ann", "")
+	d.Always = true
+	if err := state.Decide(d); err != nil {
+		t.Fatal(err)
+	}
+	res = must(t)(r.Resume(t.Context(), agent, state, opts))
+	if diff := cmp.Diff([]string{"c1: no c1", "c2: no c2"}, outputs(res.NewItems())); diff != "" {
+		t.Errorf("outputs (-want +got):\n%s", diff)
+	}
+	e.want(t)
+}

@@ -200,7 +200,7 @@ func (d *drive) planCall(c *plannedCall) error {
 			return d.cause()
 		}
 	}
-	if c.plan.Gate != Allow && d.opts.ToolErrors != nil {
+	if d.opts.ToolErrors != nil { // of an allowed call too: a sticky rejection may cover it [M9.9]
 		c.plan.Reject = d.errorText(ToolErrorRejected, c, machine.RejectedText)
 	}
 	return nil
