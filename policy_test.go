@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"internal/duel":              {},
 	"internal/chaos":             {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
 	"internal/explore":           {"item", "journal", "internal/machine"},
+	"internal/refmodel":          {},
 	"internal/bench":             {".", "item", "journal", "model", "models/openai", "session", "sqlstore", "modernc.org/sqlite"},
 }
 
