@@ -150,7 +150,7 @@ func TestErrorsAsTheyRead(t *testing.T) {
 			_, _, s := waiting5(t)
 			return s.Decide(pawl.Decision{Interruption: "1.0#0", Verdict: journal.Approve, Message: "no"})
 		},
-		"pawl: run r: the call may still be running (call t1.0.0, until 946685402000)": func(t *testing.T) error {
+		"pawl: run r: the call may still be running: decide it after 2000-01-01T00:10:02Z": func(t *testing.T) error {
 			doc := snapshot(t, func(body func()) *pawl.Agent { return inBody(new(effects), body, nil) }, &pawl.RunOptions{})
 			agent := inBody(new(effects), func() {}, nil)
 			r := &pawl.Runner{Store: abandoned(t, doc, elsewhere)}
