@@ -192,7 +192,7 @@ func TestWhiteSpaceIsFree(t *testing.T) {
 	}
 }
 
-// Each byte of a proof counts.
+// Each byte of a proof counts (S10.7).
 func TestEveryChangeIsRefused(t *testing.T) {
 	records := frozen(t)
 	head := headOf(t, records)

@@ -91,6 +91,7 @@ func referenceLeaves(t *testing.T) (leaves []merkle.Hash) {
 	return leaves
 }
 
+// S10.1: the roots that the reference implementation has for its leaves.
 func TestReferenceRoots(t *testing.T) {
 	leaves := referenceLeaves(t)
 	var tree merkle.Tree
