@@ -48,6 +48,11 @@ chaos: ## Kill many processes on one store for DURATION (10m), then check every 
 bench: ## Measure beside a floor in the same run; fails where a limit is passed.
 	$(GO) run ./internal/bench -check
 
+.PHONY: compare
+compare: ## Kill one payment in Pawl and in other SDKs at the same points; needs node and npm.
+	cd bench/chaos/js && npm ci --no-audit --no-fund
+	cd bench/chaos && $(GO) test . && $(GO) run .
+
 .PHONY: fmt
 fmt: ## Format the code.
 	$(GOFMT) -w $$(git ls-files '*.go')

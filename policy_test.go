@@ -455,6 +455,9 @@ func moduleFiles(t *testing.T, endings ...string) (names []string) {
 			if base == "testdata" || base == "pawl-demo" || base != "." && base != ".ci" && strings.HasPrefix(base, ".") {
 				return fs.SkipDir
 			}
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && base != "." {
+				return fs.SkipDir // a module of its own
+			}
 			return nil
 		}
 		if slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(name, end) }) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/pawltest"
 )
@@ -48,6 +49,58 @@ func TestZombieBeforeBody(t *testing.T) {
 			z.check(want)
 		})
 	}
+}
+
+// It was inside the body: whatever that returns now is a late result of a call that is settled. Either the model was told
+// that nobody knows, or a person looked and settled it.
+func TestZombieInBody(t *testing.T) {
+	for n := range *zombies / 2 {
+		parallel(t, n, func(t *testing.T, c command) {
+			z := newZombie(t, c, stopBody)
+			text := z.takeOver(func(in pawl.Interruption) pawl.Decision { return pawl.Settle(in.ID, "ada", "ada saw it") })
+			want := "The answer was: " + machine.UnknownText(z.key)
+			if c.OnUnknown == pawl.UnknownWait {
+				want = "The answer was: ada saw it"
+			}
+			if text != want {
+				t.Errorf("the run ends with %q, want %q", text, want)
+			}
+			before := z.facts()
+			if a := z.wakeUp(); !a.Fenced {
+				t.Errorf("the zombie is told %+v", a)
+			}
+			z.until("the late result is recorded", func() bool { return len(z.late(before)) > 0 })
+			late := &journal.Settled{ID: journal.EffectID{Kind: journal.EffectTool, N: 1, A: 1}, Late: true,
+				Output: item.FunctionOutput("call_"+c.Run, paid(z.key))}
+			if diff := cmp.Diff([]*journal.Settled{late}, z.late(before), cmp.Comparer(func(a, b pawl.Item) bool { return a.Raw() == b.Raw() })); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			z.check([]pawltest.Effect{z.effect(z.dead, 1)})
+		})
+	}
+}
+
+// late returns the outcomes recorded after so many facts. There may be nothing else but claims of who recorded them.
+func (z *zombie) late(after int) (list []*journal.Settled) {
+	z.Helper()
+	records, err := z.here.store.Read(z.Context(), z.c.Run, uint64(after))
+	if err != nil {
+		z.Fatal(err)
+	}
+	for _, rec := range records {
+		f, err := journal.Decode(rec)
+		if err != nil {
+			z.Fatal(err)
+		}
+		switch b := f.Body.(type) {
+		case *journal.Claimed:
+		case *journal.Settled:
+			list = append(list, b)
+		default:
+			z.Fatalf("the zombie added %+v", f)
+		}
+	}
+	return list
 }
 
 // parallel plays a round beside others. The settings take turns.
