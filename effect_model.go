@@ -60,8 +60,8 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 		return nil, model.ErrAbandoned
 	}
 	res, err := m.Call(ctx, req, d.emitter(e.ID))
-	if err == nil && (res == nil || slices.ContainsFunc(res.Items, Item.IsZero)) {
-		err = &model.Error{Err: model.ErrMalformed}
+	if err == nil {
+		err = checkResponse(res)
 	}
 	switch {
 	case err == nil:
@@ -72,6 +72,17 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 		err = &TimeoutError{Err: err}
 	}
 	return d.failedCall(e.ID, err), err
+}
+
+// checkResponse refuses what a ledger could not give back: a model may be anybody's.
+func checkResponse(res *model.Response) error {
+	if res == nil {
+		return &model.Error{Err: model.ErrMalformed}
+	}
+	if err := checkItems(res.Items); err != nil {
+		return &model.Error{Err: because(model.ErrMalformed, err)}
+	}
+	return nil
 }
 
 // failedCall is the fact of a failed attempt. The attempt is followed by another if
@@ -136,7 +147,7 @@ func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, ok := d.behindAnchor(tail, e.From, len(tail) < most)
+	after, ok := d.behindAnchor(tail, sent, e.From, len(tail) < most)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%w: the last known item is not in it", ErrDeliveryAmbiguous)
@@ -149,9 +160,10 @@ func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
 }
 
 // behindAnchor returns what the conversation holds behind the last item of the
-// history below upto that the server gave an id. Without such an item only an empty
-// conversation is understood.
-func (d *drive) behindAnchor(tail []Item, upto int, whole bool) ([]Item, bool) {
+// history below upto that the server gave an id. Without such an item, before a run's
+// first response, only a conversation is understood that holds nothing of what was sent:
+// what does stand there may be from an earlier run that began with the same words.
+func (d *drive) behindAnchor(tail, sent []Item, upto int, whole bool) ([]Item, bool) {
 	anchor := ""
 	for _, it := range itemsOf(d.m, 0, upto) {
 		if id := it.Head().ID; id != "" {
@@ -159,13 +171,28 @@ func (d *drive) behindAnchor(tail []Item, upto int, whole bool) ([]Item, bool) {
 		}
 	}
 	if anchor == "" {
-		return nil, whole && len(tail) == 0
+		return nil, whole && (len(tail) == 0 || lacks(tail, sent))
 	}
 	i := slices.IndexFunc(tail, func(it Item) bool { return it.Head().ID == anchor })
 	if i < 0 {
 		return nil, false
 	}
 	return tail[i+1:], true
+}
+
+// lacks says that a user's message was sent that the conversation does not have. A server
+// takes what is sent as a whole, and keeps a text as it is.
+func lacks(tail, sent []Item) bool {
+	said := make(map[string]bool)
+	for _, it := range tail {
+		if it.Head().Role == "user" {
+			said[textOf(it)] = true
+		}
+	}
+	return slices.ContainsFunc(sent, func(it Item) bool {
+		text := textOf(it)
+		return it.Head().Role == "user" && text != "" && !said[text]
+	})
 }
 
 func startsWith(have, want []Item) bool {

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -10,7 +11,7 @@ import (
 )
 
 // load reads the session's history, once: a resume never reads it again. Calls that
-// history leaves open are answered with: the outcome is unknown [M3].
+// history leaves open are answered with: the outcome is unknown [M3.5].
 func (d *drive) load() (journal.Body, error) {
 	items, err := d.session.Items(d.ctx, -1)
 	if err != nil {
@@ -21,16 +22,59 @@ func (d *drive) load() (journal.Body, error) {
 	}
 	b := &journal.Loaded{Items: items}
 	for _, it := range openCalls(items) {
-		out, err := answer(it, healedText)
-		if err != nil {
-			return nil, err
+		if out, ok := heal(it); ok {
+			b.Healed = append(b.Healed, out)
 		}
-		b.Healed = append(b.Healed, out)
 	}
 	return b, nil
 }
 
 const healedText = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."
+
+// heal makes the output of a call that history left open. There is none for a call that
+// cannot be read, or whose output has no place for words, as a screenshot has none.
+func heal(call Item) (Item, bool) {
+	id := call.Head().CallID
+	var out any
+	switch call.Type() {
+	case item.TypeLocalShellCall:
+		out = struct {
+			Type   item.Type `json:"type"`
+			ID     string    `json:"id"`
+			Output string    `json:"output"`
+		}{item.TypeLocalShellCallOutput, id, healedText}
+	case item.TypeShellCall:
+		type outcome struct {
+			Type string `json:"type"`
+		}
+		type chunk struct {
+			Stdout  string  `json:"stdout"`
+			Stderr  string  `json:"stderr"`
+			Outcome outcome `json:"outcome"`
+		}
+		out = struct {
+			Type   item.Type `json:"type"`
+			CallID string    `json:"call_id"`
+			Output []chunk   `json:"output"`
+		}{item.TypeShellCallOutput, id, []chunk{{Stderr: healedText, Outcome: outcome{"timeout"}}}}
+	case item.TypeApplyPatchCall:
+		out = struct {
+			Type   item.Type `json:"type"`
+			CallID string    `json:"call_id"`
+			Status string    `json:"status"`
+			Output string    `json:"output"`
+		}{item.TypeApplyPatchCallOutput, id, "failed", healedText}
+	default:
+		it, err := answer(call, healedText)
+		return it, err == nil
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return Item{}, false
+	}
+	it, err := item.Parse(raw)
+	return it, err == nil
+}
 
 // answer makes the output of a call item.
 func answer(call Item, text string) (Item, error) {

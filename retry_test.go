@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,6 +171,57 @@ func TestConversationReadBack(t *testing.T) {
 			}
 			replays(t, &r, "r")
 		})
+	}
+}
+
+// A lost answer to the first request of a run: what stands in the conversation is of earlier runs, unless it could be
+// the run's own.
+func TestConversationFirstReadBack(t *testing.T) {
+	before := []pawl.Item{item.UserText("earlier"), item.MessageItem("msg_1", "yes?")}
+	lost := &model.Error{Err: errors.New("connection reset")}
+	for name, tt := range map[string]struct {
+		tail []pawl.Item
+		sent bool // again, because nothing of the first request is there
+	}{
+		"nothing at all":      {nil, true},
+		"an earlier run's":    {before, true},
+		"its own, or earlier": {append(before[:2:2], item.UserText("hi"), item.MessageItem("msg_2", "done")), false},
+		"its input only":      {append(before[:2:2], item.UserText("hi")), false},
+		"said by the model":   {append(before[:2:2], item.MessageItem("msg_2", "hi")), true},
+		"more than is read":   {slices.Repeat(before, 100), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &conversation{script: newScript(failing(lost), says("done")), tail: tt.tail}
+			m.info.ServerState = true
+			var r pawl.Runner
+			_, err := r.Run(t.Context(), agentWith(m), pawl.UserText("hi"), &pawl.RunOptions{ID: "r", ConversationID: "conv"})
+			if !errors.Is(err, lost) {
+				t.Fatal(err)
+			}
+			res, err := r.Resume(t.Context(), agentWith(m), viaJSON(t, stateOf(t, err)), nil)
+			if tt.sent {
+				if must(t)(res, err); res.FinalOutput != "done" || len(m.calls()) != 2 {
+					t.Errorf("%+v after %d requests", res, len(m.calls()))
+				}
+			} else if !errors.Is(err, pawl.ErrDeliveryAmbiguous) || len(m.calls()) != 1 {
+				t.Errorf("%v after %d requests", err, len(m.calls()))
+			}
+		})
+	}
+}
+
+// A model of the user's own may answer with what is no item: nothing of it enters the ledger.
+func TestModelAnswersWithNoItem(t *testing.T) {
+	for _, bad := range []pawl.Item{{}, item.FromTrusted("{"), item.FromTrusted(`[1]`)} {
+		m := newScript(items(item.MessageItem("", "so"), bad), says("done"))
+		var r pawl.Runner
+		_, err := r.Run(t.Context(), agentWith(m), pawl.UserText("hi"), &pawl.RunOptions{ID: "r"})
+		if !errors.Is(err, model.ErrMalformed) {
+			t.Fatalf("%q: %v", bad.Raw(), err)
+		}
+		if res := must(t)(r.Resume(t.Context(), agentWith(m), viaJSON(t, replays(t, &r, "r")), nil)); res.FinalOutput != "done" {
+			t.Errorf("%q: %+v", bad.Raw(), res)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -290,6 +291,41 @@ func TestSessionHealed(t *testing.T) {
 				if out := outputs(a.Input); len(out) != 2 {
 					t.Errorf("outputs %q", out)
 				}
+			}
+		})
+	}
+}
+
+// Calls of other kinds are healed if their output can say so; one that cannot be healed does not keep a run from
+// its session. [M3.5]
+func TestSessionHealedOfOtherCalls(t *testing.T) {
+	const unknown = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."
+	for name, tt := range map[string]struct {
+		call, healed string // healed is empty if the call stays open
+	}{
+		"shell": {`{"type":"shell_call","call_id":"c1","action":{"commands":["ls"]}}`,
+			`{"type":"shell_call_output","call_id":"c1","output":[{"stdout":"","stderr":"` + unknown + `","outcome":{"type":"timeout"}}]}`},
+		"local shell": {`{"type":"local_shell_call","call_id":"c1","action":{}}`, `{"type":"local_shell_call_output","id":"c1","output":"` + unknown + `"}`},
+		"patch":       {`{"type":"apply_patch_call","call_id":"c1"}`, `{"type":"apply_patch_call_output","call_id":"c1","status":"failed","output":"` + unknown + `"}`},
+		"computer":    {`{"type":"computer_call","call_id":"c1"}`, ""},
+		"tool search": {`{"type":"tool_search_call","call_id":"c1","execution":"client"}`, ""},
+		"unreadable":  {`{"type":"function_call","call_id":1}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sess := session.NewMemory("s")
+			call := item.FromTrusted(tt.call)
+			sess.Append(t.Context(), []pawl.Item{call})
+			want := []pawl.Item{call, item.UserText("hi"), item.MessageItem("", "done")}
+			if tt.healed != "" {
+				want = slices.Insert(want, 1, item.FromTrusted(tt.healed))
+			}
+			res := must(t)(new(pawl.Runner).Run(t.Context(), agentWith(newScript(says("done"))), pawl.UserText("hi"), &pawl.RunOptions{Session: sess}))
+			if diff := cmp.Diff(want, []pawl.Item(res.ToInputList())); diff != "" {
+				t.Errorf("replay (-want +got):\n%s", diff)
+			}
+			held, _ := sess.Items(t.Context(), -1)
+			if diff := cmp.Diff(want, held); diff != "" {
+				t.Errorf("session (-want +got):\n%s", diff)
 			}
 		})
 	}
