@@ -85,15 +85,53 @@ func (sc script) verify(s *store, n int, then ...journal.Record) {
 	}
 }
 
-func anyReply(s *store) {
+// The moments at which an append that was lost arrives in the store.
+const (
+	beforeRead     = "before the read"
+	beforeRetry    = "before the retry"
+	afterRetry     = "after the retry"
+	beforeTakeover = "before the takeover"
+	afterTakeover  = "after the takeover"
+	afterAppend    = "after the append of the other"
+)
+
+// replyCase is what becomes of append n of a writer, from 1. If it is frozen, it stops in the middle of
+// it, and another writer takes the run over, whose own first append gets the reply second.
+type replyCase struct {
+	n      int
+	reply  Reply
+	moment string // when it is stored, if it is stored later
+	frozen bool
+	second Reply
+}
+
+// replyCases are every reply at every append, with one writer and with two.
+func replyCases() (cases []replyCase) {
 	for n := 1; n <= 3; n++ {
-		retried(s, n, Absent, "")
-		retried(s, n, Stored, "")
-		for _, moment := range []string{"before the read", "before the retry", "after the retry", "after the takeover"} {
-			retried(s, n, Later, moment)
+		for _, reply := range []Reply{Absent, Stored} {
+			cases = append(cases, replyCase{n: n, reply: reply})
 		}
-		for _, reply := range []Reply{Absent, Stored, Later, Held} {
-			frozen(s, n, reply)
+		for _, moment := range []string{beforeRead, beforeRetry, afterRetry, afterTakeover} {
+			cases = append(cases, replyCase{n: n, reply: Later, moment: moment})
+		}
+		for _, second := range []Reply{Pass, Absent, Stored, Later} {
+			for _, reply := range []Reply{Absent, Stored, Held} {
+				cases = append(cases, replyCase{n: n, reply: reply, frozen: true, second: second})
+			}
+			for _, moment := range []string{beforeTakeover, afterTakeover, afterAppend} {
+				cases = append(cases, replyCase{n: n, reply: Later, moment: moment, frozen: true, second: second})
+			}
+		}
+	}
+	return cases
+}
+
+func anyReply(s *store) {
+	for _, c := range replyCases() {
+		if c.frozen {
+			frozen(s, c)
+		} else {
+			retried(s, c.n, c.reply, c.moment)
 		}
 	}
 }
@@ -112,19 +150,19 @@ func retried(s *store, n int, reply Reply, moment string) {
 			late = f.Deliver(n)
 		}
 	}
-	a.beforeRead = func() { deliver("before the read") }
-	a.beforeRetry = func() { deliver("before the retry") }
+	a.beforeRead = func() { deliver(beforeRead) }
+	a.beforeRetry = func() { deliver(beforeRetry) }
 	for i := 1; i <= 3; i++ {
 		if err := sc.append(a, i); err != nil {
 			s.Fatalf("%s: batch %d: %v", sc.run, i, err)
 		}
 		if i == n {
-			deliver("after the retry")
+			deliver(afterRetry)
 		}
 	}
 	sc.verify(s, 3)
 	b := s.writer(f, sc.run, a.claim.Epoch)
-	deliver("after the takeover")
+	deliver(afterTakeover)
 	then := s.batch(2)
 	if err := b.append(then); err != nil {
 		s.Errorf("%s: append of the second writer: %v", sc.run, err)
@@ -133,17 +171,18 @@ func retried(s *store, n int, reply Reply, moment string) {
 		s.Errorf("%s: append of the first writer after the takeover: %v, want ErrFenced", sc.run, err)
 	}
 	sc.verify(s, 3, then...)
-	if repeated := moment == "after the retry" || moment == "after the takeover"; repeated != (late != nil) {
+	if repeated := moment == afterRetry || moment == afterTakeover; repeated != (late != nil) {
 		s.Errorf("%s: the late append got %v", sc.run, late)
 	}
 }
 
-// frozen: the first writer stops in the middle of append n, which gets that reply.
-// A second writer takes the run over and appends, then the first one wakes up.
-func frozen(s *store, n int, reply Reply) {
+// frozen: the first writer stops in the middle of an append. A second writer takes the run
+// over and appends, then the first one wakes up.
+func frozen(s *store, c replyCase) {
 	s.Helper()
-	sc := s.script(fmt.Sprintf("frozen in append %d %v", n, reply))
-	f := Faulty(s.Driver, Plan{n: reply})
+	n := c.n
+	sc := s.script(fmt.Sprintf("frozen in append %d %v %s, then %v", n, c.reply, c.moment, c.second))
+	f := Faulty(s.Driver, Plan{n: c.reply, n + 1: c.second})
 	a := s.writer(f, sc.run, s.seize(sc.run).Epoch)
 	for i := 1; i < n; i++ {
 		if err := sc.append(a, i); err != nil {
@@ -161,20 +200,29 @@ func frozen(s *store, n int, reply Reply) {
 	case <-asleep:
 	case <-f.Arrived(n):
 	}
+	arrive := func(now string) {
+		if c.moment != now {
+			return
+		}
+		if err := f.Deliver(n); now == beforeTakeover && err != nil || now != beforeTakeover && !errors.Is(err, journal.ErrFenced) {
+			s.Errorf("%s: the late append got %v", sc.run, err)
+		}
+	}
 
+	arrive(beforeTakeover)
 	b := s.writer(f, sc.run, a.claim.Epoch)
+	arrive(afterTakeover)
+	if c.second == Later {
+		b.beforeRetry = func() { f.Deliver(n + 1) }
+	}
 	then := s.batch(2)
 	if err := b.append(then); err != nil {
 		s.Errorf("%s: append of the second writer: %v", sc.run, err)
 	}
-	if reply == Later {
-		if err := f.Deliver(n); !errors.Is(err, journal.ErrFenced) {
-			s.Errorf("%s: the late append got %v, want ErrFenced", sc.run, err)
-		}
-	}
+	arrive(afterAppend)
 	f.LetGo(n)
 	close(awake)
-	stored := reply == Stored
+	stored := c.reply == Stored || c.moment == beforeTakeover
 	if err := <-woken; stored != (err == nil) {
 		s.Errorf("%s: the first writer thinks that its append got %v", sc.run, err)
 	}
