@@ -36,8 +36,10 @@ type InFlightError struct {
 	Until int64
 }
 
-// Error names the call.
-func (e *InFlightError) Error() string { return fmt.Sprintf("%s (call %s)", ErrInFlight, e.Call) }
+// Error names the call and the time.
+func (e *InFlightError) Error() string {
+	return fmt.Sprintf("%s (call %s, until %d)", ErrInFlight, e.Call, e.Until)
+}
 
 // Unwrap returns ErrInFlight.
 func (e *InFlightError) Unwrap() error { return ErrInFlight }
