@@ -93,3 +93,33 @@ func TestEveryClauseOfTheLedgerIsTested(t *testing.T) {
 		}
 	}
 }
+
+// Each promise of the guarantee names tests, and they exist. What is not promised needs
+// none.
+func TestGuaranteeNamesItsTests(t *testing.T) {
+	tests := map[string]bool{}
+	for _, name := range moduleFiles(t, "_test.go") {
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllStringSubmatch(readFile(t, name), -1) {
+			tests[m[1]] = true
+		}
+	}
+	promised, _, found := strings.Cut(readFile(t, "docs/guarantee.md"), "\n## What is not promised")
+	if !found {
+		t.Fatal("the guarantee says nothing of what is not promised")
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
+	for _, m := range named.FindAllStringSubmatch(promised, -1) {
+		if !tests[m[1]] {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+	promises := regexp.MustCompile(`(?m)^\* (?:.+\n)(?:  .+\n)*`).FindAllString(promised, -1)
+	if len(promises) < 30 {
+		t.Errorf("%d promises were found", len(promises))
+	}
+	for _, p := range promises {
+		if !named.MatchString(p) {
+			t.Errorf("no test is named by:\n%s", p)
+		}
+	}
+}
