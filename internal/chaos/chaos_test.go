@@ -88,34 +88,41 @@ func TestCheckCall(t *testing.T) {
 	}
 	good := pay(func(*call) {})
 	for _, tt := range []struct {
-		name string
-		call *call
-		log  []effect
-		far  map[string]int
-		want []string
+		name   string
+		call   *call
+		log    []effect
+		far    map[string]int
+		want   []string
+		booked int
 	}{
-		{"as it should be", good, []effect{begin(1, 11), end}, nil, nil},
+		{"as it should be", good, []effect{begin(1, 11), end}, nil, nil, 0},
 		{"twice", pay(func(c *call) { c.intents[2] = 20 }), []effect{begin(1, 11), begin(2, 21), end}, nil,
-			[]string{"it may happen once, and was begun 2 times"}},
+			[]string{"it may happen once, and was begun 2 times"}, 0},
 		{"one attempt twice", pay(func(c *call) { c.kind = journal.ReadOnly }), []effect{begin(1, 11), begin(1, 12), end}, nil,
-			[]string{"attempt 1 was made twice"}},
-		{"no intent", good, []effect{begin(2, 11), end}, nil, []string{"attempt 2 was made without an intent"}},
-		{"before its intent", good, []effect{begin(1, 7), end}, nil, []string{"attempt 1 was made 3 ms before its intent"}},
+			[]string{"attempt 1 was made twice"}, 0},
+		{"no intent", good, []effect{begin(2, 11), end}, nil, []string{"attempt 2 was made without an intent"}, 0},
+		{"before its intent", good, []effect{begin(1, 7), end}, nil, []string{"attempt 1 was made 3 ms before its intent"}, 0},
 		{"two keys", good, []effect{begin(1, 11), {effectEnd, toolPay, "c", "other", 1, 1, 12}}, nil,
-			[]string{"it has two keys", `its output is "pay did pawl_k", and it came to its end 1 times`}},
-		{"never ended", good, []effect{begin(1, 11)}, nil, []string{`its output is "pay did pawl_k", and it came to its end 0 times`}},
-		{"not approved", pay(func(c *call) { c.gate = journal.Ask }), []effect{begin(1, 11), end}, nil, []string{"it ran without an approval"}},
-		{"approved", pay(func(c *call) { c.gate, c.approved = journal.Ask, true }), []effect{begin(1, 11), end}, nil, nil},
+			[]string{"it has two keys", `its output is "pay did pawl_k", and it came to its end 1 times`}, 0},
+		{"never ended", good, []effect{begin(1, 11)}, nil, []string{`its output is "pay did pawl_k", and it came to its end 0 times`}, 0},
+		{"not approved", pay(func(c *call) { c.gate = journal.Ask }), []effect{begin(1, 11), end}, nil, []string{"it ran without an approval"}, 0},
+		{"approved", pay(func(c *call) { c.gate, c.approved = journal.Ask, true }), []effect{begin(1, 11), end}, nil, nil, 0},
 		{"rejected", pay(func(c *call) {
 			c.gate, c.approved, c.rejected, c.outcome, c.output = journal.Ask, true, true, journal.Rejected, output("no")
-		}), []effect{begin(1, 11), end}, nil, []string{"it ran and was rejected", `it was begun 1 times, and its output says that it did not run: "no"`}},
+		}), []effect{begin(1, 11), end}, nil, []string{"it ran and was rejected", `it was begun 1 times, and its output says that it did not run: "no"`}, 0},
 		{"settled wrongly", pay(func(c *call) { c.outcome, c.output = journal.Decreed, output("somebody saw pawl_k") }), []effect{begin(1, 11)}, nil,
-			[]string{`somebody settled it with "somebody saw pawl_k", and it came to its end 0 times`}},
+			[]string{`somebody settled it with "somebody saw pawl_k", and it came to its end 0 times`}, 0},
 		{"not at the far side", pay(func(c *call) { c.kind = journal.Idempotent }), []effect{begin(1, 11), end}, map[string]int{},
-			[]string{"the far side knows nothing of it"}},
-		{"nobody knows", pay(func(c *call) { c.outcome, c.output = journal.Unknown, output("unknown") }), []effect{begin(1, 11)}, nil, nil},
+			[]string{"the far side knows nothing of it"}, 0},
+		{"nobody knows", pay(func(c *call) { c.outcome, c.output = journal.Unknown, output("unknown") }), []effect{begin(1, 11)}, nil, nil, 0},
+		{"booked, after a death", pay(func(c *call) { c.kind, c.intents[2] = journal.Transactional, 20 }), []effect{begin(1, 11), end, begin(2, 21), end}, nil, nil, 1},
+		{"booked twice", pay(func(c *call) { c.kind = journal.Transactional }), []effect{begin(1, 11), end}, nil,
+			[]string{"it is booked 2 times, and its outcome says 1"}, 2},
+		{"booked, and failed", pay(func(c *call) {
+			c.kind, c.outcome, c.output = journal.Transactional, journal.ToolFailed, output("too late")
+		}), []effect{begin(1, 11)}, nil, []string{"it is booked 1 times, and its outcome says 0"}, 1},
 	} {
-		if diff := cmp.Diff(tt.want, tt.call.check(&ledger{}, tt.log, tt.far)); diff != "" {
+		if diff := cmp.Diff(tt.want, tt.call.check(&ledger{}, tt.log, tt.far, tt.booked)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
 		}
 	}

@@ -26,6 +26,9 @@ func (p *parent) verdict(ctx context.Context) (s summary, err error) {
 		return s, err
 	}
 	defer beside.Close()
+	if p.booked, err = readBookings(ctx, runs); err != nil {
+		return s, err
+	}
 	said := map[string][]item.Item{} // session -> what its runs added
 	for _, j := range p.runs {
 		records, err := runs.Read(ctx, j.plan.Run, 0)
@@ -59,6 +62,27 @@ func (p *parent) verdict(ctx context.Context) (s summary, err error) {
 	}
 	s.kills, s.runs, s.violations = p.kills, len(p.runs), len(p.violations)
 	return s, p.explain(ctx, runs)
+}
+
+// readBookings returns how often each call has been booked.
+func readBookings(ctx context.Context, store *sqlstore.Store) (map[string]int, error) {
+	booked := map[string]int{}
+	err := store.View(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, `SELECT call FROM bookings`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var call string
+			if err := rows.Scan(&call); err != nil {
+				return err
+			}
+			booked[call]++
+		}
+		return rows.Err()
+	})
+	return booked, err
 }
 
 // checkSessions compares the rows of every session with what its runs added to it.
@@ -138,7 +162,7 @@ func (p *parent) check(j *job, l *ledger, effects []effect) (problems []string) 
 			if c.settled > 1 {
 				bad("call %s was settled %d times", c.id, c.settled)
 			}
-			for _, problem := range c.check(l, logged[c.id], p.far) {
+			for _, problem := range c.check(l, logged[c.id], p.far, p.booked[c.id]) {
 				bad("call %s of %s: %s", c.id, c.tool, problem)
 			}
 			for _, e := range logged[c.id] {
@@ -157,7 +181,7 @@ func (p *parent) check(j *job, l *ledger, effects []effect) (problems []string) 
 }
 
 // check compares a call with what its bodies did.
-func (c *call) check(l *ledger, logged []effect, far map[string]int) (problems []string) {
+func (c *call) check(l *ledger, logged []effect, far map[string]int, booked int) (problems []string) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	begun, ended, key := 0, 0, ""
 	entered := map[int]bool{}
@@ -190,6 +214,13 @@ func (c *call) check(l *ledger, logged []effect, far map[string]int) (problems [
 	if begun > 0 && c.rejected {
 		bad("it ran and was rejected")
 	}
+	want := 0
+	if c.kind == journal.Transactional && c.settled > 0 && c.outcome == journal.Done {
+		want = 1
+	}
+	if booked != want {
+		bad("it is booked %d times, and its outcome says %d", booked, want)
+	}
 	return append(problems, c.checkOutput(begun, ended, key, far)...)
 }
 
@@ -213,10 +244,14 @@ func (c *call) checkOutput(begun, ended int, key string, far map[string]int) (pr
 			bad("somebody settled it with %q, and it came to its end %d times", o.Text, ended)
 		}
 	case journal.Rejected, journal.Dropped:
-		if begun > 0 {
+		if begun > 0 && c.kind != journal.Transactional {
 			bad("it was begun %d times, and its output says that it did not run: %q", begun, o.Text)
 		}
 	case journal.Unknown:
+	case journal.ToolFailed:
+		if c.kind != journal.Transactional { // which may run out of time, and then nothing of it is left
+			bad("it failed: %s", o.Text)
+		}
 	default:
 		bad("it %s: %s", c.outcome, o.Text)
 	}

@@ -152,7 +152,7 @@ func (l *ledger) aboutCall(f journal.Fact) error {
 
 // goesOn says that an unknown outcome need not settle the call. What settles it comes later, and then counts alone.
 func (l *ledger) goesOn(c *call) bool {
-	return c.kind == journal.Idempotent || c.kind == journal.ReadOnly || c.tool == toolWire
+	return c.kind == journal.Idempotent || c.kind == journal.ReadOnly || c.tool == toolWire || c.tool == toolCharge
 }
 
 func (l *ledger) at(id journal.EffectID) (*call, error) {

@@ -37,6 +37,7 @@ type parent struct {
 	sessions   map[string][]string // session -> its runs, in order
 	free       map[mode][]string   // sessions without an open run
 	far        map[string]int      // key -> how often it was asked for
+	booked     map[string]int      // call -> how often it is in the table, at the end
 	draining   bool
 	progress   time.Time
 	kills      int

@@ -76,6 +76,20 @@ func (s *store) Append(ctx context.Context, run string, epoch, after uint64, rec
 	return s.death.around(func() error { return s.Store.Append(ctx, run, epoch, after, recs, with...) })
 }
 
+// Transact implements journal.Transactor. The death beside it may come inside, too: when the body has run and nothing is
+// committed.
+func (s *store) Transact(ctx context.Context, run string, epoch, after uint64, fn func(ctx context.Context, tx any) ([]journal.Record, error)) error {
+	return s.death.around(func() error {
+		return s.Store.Transact(ctx, run, epoch, after, func(ctx context.Context, tx any) (recs []journal.Record, err error) {
+			err = s.death.around(func() error {
+				recs, err = fn(ctx, tx)
+				return err
+			})
+			return recs, err
+		})
+	})
+}
+
 // Post implements journal.Driver.
 func (s *store) Post(ctx context.Context, run string, e journal.Entry) error {
 	return s.death.around(func() error { return s.Store.Post(ctx, run, e) })

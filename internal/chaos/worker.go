@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -61,6 +62,12 @@ func work(ctx context.Context, args []string) error {
 	opts := &sqlstore.Options{BusyTimeout: time.Minute}
 	var err error
 	if st.Store, err = sqlstore.OpenSQLite(filepath.Join(dir, runsFile), opts); err != nil {
+		return err
+	}
+	if err := st.Update(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, bookings)
+		return err
+	}); err != nil {
 		return err
 	}
 	beside, err := sqlstore.OpenSQLite(filepath.Join(dir, besideFile), opts)
