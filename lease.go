@@ -55,8 +55,8 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 		return err
 	}
 	// Whoever the ledger says had the run last is gone if the process is, or if that
-	// very claim was released. A claim after it may have left no fact.
-	released := c.Previous == nil && c.Epoch == d.m.Epoch()+1
+	// very claim was released and left no body running. A claim after it may have left no fact.
+	released := c.Previous == nil && c.Epoch == d.m.Epoch()+1 && !d.m.LeftRunning()
 	d.claimed.Gone = released || owner.Gone(d.m.Owner())
 	return nil
 }

@@ -329,3 +329,10 @@ func (m *Machine) Exposed() bool {
 	r := m.last()
 	return r != nil && slices.ContainsFunc(r.calls, func(c *call) bool { return c.state != callSettled && c.attempt > 0 })
 }
+
+// LeftRunning says that a call of the newest claim is in doubt because its driver went on
+// while the body was still running [M8.3].
+func (m *Machine) LeftRunning() bool {
+	r := m.last()
+	return r != nil && slices.ContainsFunc(r.calls, func(c *call) bool { return c.state == callDoubt && c.blocked > 0 && c.epoch == m.epoch })
+}
