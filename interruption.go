@@ -27,38 +27,38 @@ const (
 	External InterruptionKind = "external"
 )
 
-// Interruption is a call that waits for a decision.
+// Interruption is a call that waits for a decision. As JSON it has the members below.
 type Interruption struct {
 	// ID names the interruption within its run. It is never reused: a call that
 	// has to be decided again gets another.
-	ID   string
-	Kind InterruptionKind
-	Run  string
+	ID   string           `json:"id"`
+	Kind InterruptionKind `json:"kind"`
+	Run  string           `json:"run"`
 	// Agent is the key of the agent whose call it is.
-	Agent string
-	Tool  string
+	Agent string `json:"agent"`
+	Tool  string `json:"tool"`
 	// CallID is the model's id of the call; models reuse it.
-	CallID string
+	CallID string `json:"call_id"`
 	// Arguments are what the call would run with, as the model wrote them.
-	Arguments string
+	Arguments string `json:"arguments"`
 	// Unreadable says that the arguments are no JSON object that fits the tool.
 	// Approving the call as it is gives the model an error; edited arguments
 	// make it run.
-	Unreadable bool
+	Unreadable bool `json:"unreadable,omitempty"`
 	// Key is the call's idempotency key: ask the far side with it what became of
 	// a call in doubt.
-	Key string
+	Key string `json:"key,omitempty"`
 	// NotBefore is when a call in doubt may be decided: until then it may still
 	// be running. The zero time means now.
-	NotBefore time.Time
+	NotBefore time.Time `json:"not_before,omitzero"`
 	// Expires is when an approval expires; the zero time means never.
-	Expires time.Time
+	Expires time.Time `json:"expires,omitzero"`
 	// Note is what the tool said: its question, what it waits for, or why its
 	// outcome is unknown. It is empty if a rule asks, and after a crash.
-	Note string
+	Note string `json:"note,omitempty"`
 
 	// Digest is of the arguments. It binds a decision to what its decider saw.
-	Digest item.Digest
+	Digest item.Digest `json:"digest,omitzero"`
 }
 
 func interruptionsOf(m *machine.Machine) []Interruption {
@@ -91,28 +91,30 @@ func timeOf(ms int64) time.Time {
 type Verdict = journal.Verdict
 
 // Decision settles an interruption. It is bound to the interruption and to the
-// arguments the decider saw, and consumed once.
+// arguments the decider saw, and consumed once. As JSON it has the members below, as in a
+// RunState document; if it comes from a browser, set By from what you know of its user.
 type Decision struct {
 	// Interruption is the interruption's id.
-	Interruption string
-	Verdict      Verdict
+	Interruption string  `json:"interruption"`
+	Verdict      Verdict `json:"verdict"`
 	// By is who decided, Why the reason; both are kept in the ledger.
-	By, Why string
+	By  string `json:"by,omitempty"`
+	Why string `json:"why,omitempty"`
 	// Always extends an approval or a rejection to the open and later calls of
 	// the same tool in this run. A decision of a call wins over it, and a rule
 	// that denies always wins.
-	Always bool
+	Always bool `json:"always,omitempty"`
 	// Arguments, for an approval, replace the model's arguments: a JSON object
 	// that fits the tool. The model is told.
-	Arguments string
+	Arguments string `json:"arguments,omitempty"`
 	// Message, for a rejection, is what the model reads.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Output, for Settle, is the output of the call as the model reads it.
-	Output string
+	Output string `json:"output,omitempty"`
 
 	// Digest is the interruption's; a decision that has it is refused for other
 	// arguments. Without it the decision is for whatever the call asks.
-	Digest item.Digest
+	Digest item.Digest `json:"digest,omitzero"`
 }
 
 // Approve lets a call run.

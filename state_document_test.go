@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // pausedState is the state of a run that waits for two decisions, one of them staged.
@@ -270,4 +271,35 @@ func TestStateKeepsBytes(t *testing.T) {
 		}
 	}
 	sameViews(t, res, m, nil)
+}
+
+// A decision is the same JSON on its own as in a document.
+func TestDecisionAsJSON(t *testing.T) {
+	d := pawl.Decision{Interruption: "1.0#0", Verdict: journal.Approve, By: "ann", Why: "due", Always: true, Arguments: `{"cents":4}`,
+		Message: "m", Output: "o", Digest: item.Digest{1}}
+	const want = `{"interruption":"1.0#0","verdict":"approve","by":"ann","why":"due","always":true,"arguments":"{\"cents\":4}","message":"m","output":"o",` +
+		`"digest":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}`
+	text, err := json.Marshal(d)
+	if err != nil || string(text) != want {
+		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+	var back pawl.Decision
+	if err := json.Unmarshal(text, &back); err != nil || back != d {
+		t.Errorf("read back as %+v, %v", back, err)
+	}
+	_, _, s := waiting5(t)
+	if err := s.Decide(pawl.Edit("1.0#0", "ann", `{"cents":4}`)); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole struct{ Staged []pawl.Decision }
+	if err := json.Unmarshal(doc, &whole); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s.Staged(), whole.Staged); diff != "" {
+		t.Errorf("staged (-want +got):\n%s", diff)
+	}
 }

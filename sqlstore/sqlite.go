@@ -135,14 +135,15 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 // it (https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
 func inspectSQLite(ctx context.Context, path string, o Options) error {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return ErrNotDatabase
+	case info.Size() == 0:
+		return nil
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err

@@ -36,7 +36,7 @@ const (
 // Open opens the world in a directory, which is made if it is missing. kill may be nil.
 func Open(ctx context.Context, dir string, kill *Kill) (*World, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("pawl: make the demo's directory: %w", err)
+		return nil, fmt.Errorf("%w: make the demo's directory: %w", sqlstore.ErrAccess, err)
 	}
 	if kill == nil {
 		kill = &Kill{}
