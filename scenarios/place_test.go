@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
@@ -114,6 +115,17 @@ func (p *place) agent(more []tool) *pawl.Agent {
 	return a
 }
 
+// broken is a store whose appends go wrong by plan, and which takes no late result either:
+// what its appends lose is lost with the process.
+type broken struct{ *journaltest.FaultyDriver }
+
+func (b broken) Post(ctx context.Context, run string, e journal.Entry) error {
+	if strings.HasPrefix(e.Key, "late/") {
+		return journaltest.ErrLost
+	}
+	return b.FaultyDriver.Post(ctx, run, e)
+}
+
 // options makes the runner and the options of a call.
 func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 	opts := &pawl.RunOptions{MaxTurns: r.MaxTurns, Context: contextValue(r.Context),
@@ -127,7 +139,7 @@ func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 	runner, driver := &p.runner, journal.Driver(p.store)
 	if p.Carrier == store {
 		if r.JournalFaults != nil {
-			driver = journaltest.Faulty(driver, r.JournalFaults)
+			driver = broken{journaltest.Faulty(driver, r.JournalFaults)}
 		}
 		runner = &pawl.Runner{Store: driver}
 	}
