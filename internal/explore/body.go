@@ -28,7 +28,7 @@ func (b *body) write(e *encoder) {
 
 // startTools hands the tools among what is handed out to their bodies.
 func (x *explorer) startTools(d *driver) {
-	for len(d.handed) > 0 && d.handed[0].ID.Kind == journal.EffectTool {
+	for len(d.handed) > 0 && d.handed[0].ID.Kind == journal.EffectTool && !x.transactional(d, d.handed[0]) {
 		e := d.handed[0]
 		d.handed = d.handed[1:]
 		info, _ := d.machine().Call(e.ID)
@@ -103,6 +103,28 @@ func (x *explorer) act(s *state, i, j int, lost bool) {
 func (x *explorer) end(s *state, i, j int) {
 	b := s.drivers[i].change(j)
 	b.returned = b.unknown()
+}
+
+// abandon lets a driver that halts go on without a body that does not end.
+func (x *explorer) abandon(s *state, i, j int) {
+	d := &s.drivers[i]
+	b := d.change(j)
+	b.returned = b.unknown()
+	b.returned.Running = x.rules != ForgetsWhatRuns
+	d.left = true
+	s.strays = add(s.strays, stray{i, b.id, b.notAfter, b.call})
+}
+
+// strayActs lets a body take effect whose driver went on without it. What it says is posted.
+func (x *explorer) strayActs(s *state, n int) {
+	b := s.strays[n]
+	s.strays = without(s.strays, func(o stray) bool { return o.id == b.id })
+	call := b.id
+	call.A = 0
+	s.done = add(s.done, done{call, b.id.A})
+	if key := "late/" + b.id.String(); !s.posted(key) {
+		x.post(s, key, &journal.Settled{ID: b.id, Output: b.call.Output("did")})
+	}
 }
 
 func (b *body) unknown() *journal.Settled {

@@ -61,5 +61,5 @@ func (x *explorer) check(s *state) string {
 // harmless says that a call may happen again.
 func (x *explorer) harmless(v *view, call journal.EffectID) bool {
 	info, _ := v.m.Call(call)
-	return info.Spec.Class != journal.AtMostOnce
+	return info.Spec.Class == journal.Idempotent
 }

@@ -9,7 +9,7 @@
 // them the run must come to its end once nothing goes wrong any more.
 //
 // The driver is a small imitation of the root package's loop (drive.go, commit.go,
-// effects.go, effect_tool.go, lease.go, resume.go there), with the real machine in it. It is
+// effects.go, effect_tool.go, effect_tx.go, effect_recover.go, lease.go, resume.go there), with the real machine in it. It is
 // cut into the steps between which others may act. [Broken] removes one rule of the driver, of the
 // store or of time, and tests show that each removal is found: what is explored can fail.
 //

@@ -54,6 +54,7 @@ type driver struct {
 	handed  []machine.Effect
 	bodies  []body
 	waits   []wait
+	asks    []ask
 	queue   []outcome
 	ended   []journal.EffectID
 	unsaved []*record // what a store that failed did not take
@@ -62,6 +63,12 @@ type driver struct {
 type wait struct {
 	id    journal.EffectID
 	until int64
+}
+
+// ask is a question to the far side of a call in doubt.
+type ask struct {
+	id, about journal.EffectID
+	answer    journal.Body // nil until it came
 }
 
 // outcome is how an effect ended: with a fact, or without.
@@ -90,6 +97,13 @@ func (d *driver) write(e *encoder) {
 		e.id(w.id)
 		e.time(w.until)
 	}
+	for _, a := range d.asks {
+		e.id(a.id)
+		if a.answer != nil {
+			e.outcomes([]outcome{{a.id, a.answer}})
+		}
+	}
+	e.ints(-1)
 	e.outcomes(d.queue)
 	for _, id := range d.ended {
 		e.id(id)
@@ -150,7 +164,7 @@ func (x *explorer) open(s *state, i int) {
 	}
 	owner := m.Owner()
 	dead := s.seen && string(rune('a'+s.drivers[owner.PID].process)) != owner.Start
-	claimed.Gone = dead || d.first && d.epoch == m.Epoch()+1 || x.rules == TakesSilenceForDeath
+	claimed.Gone = dead || d.first && d.epoch == m.Epoch()+1 && !m.LeftRunning() || x.rules == TakesSilenceForDeath
 	d.first = false
 	d.step(s.now, claimed)
 	d.recall()
@@ -197,6 +211,10 @@ func (x *explorer) drain(s *state, i int) (stepped bool) {
 		}
 		f := e.fact
 		f.Time = s.now
+		if b, ok := f.Body.(*journal.Settled); ok && d.machine().OutputOf(b.ID) == b.Output {
+			d.consume = add(d.consume, e.key) // the ledger says so already
+			continue
+		}
 		switch err := d.machine().Check(f); {
 		case err == nil:
 			d.do(func(m *machine.Machine) { m.Step(f) })
@@ -263,7 +281,7 @@ func (x *explorer) committed(s *state, i int) {
 		d.phase = standing
 	case d.status != machine.Running:
 		d.phase = releasing
-	case d.stopped || !follows && len(d.bodies)+len(d.waits) == 0:
+	case d.stopped || !follows && len(d.bodies)+len(d.waits)+len(d.asks) == 0:
 		x.halt(s, i)
 	case len(d.handed) > 0 && d.handed[0].ID.Kind == journal.EffectPrepare, len(d.handed) > 0 && d.handed[0].ID.Kind == journal.EffectPlan:
 		d.phase = starting
@@ -302,6 +320,11 @@ func (x *explorer) arrive(s *state, i int) {
 			d.queue = add(d.queue, outcome{b.id, b.returned})
 		}
 	}
+	for _, a := range d.asks {
+		if a.answer != nil {
+			d.queue = add(d.queue, outcome{a.id, a.answer})
+		}
+	}
 	for _, w := range d.waits {
 		if w.until <= s.now {
 			d.queue = add(d.queue, outcome{w.id, &journal.Fired{ID: w.id}})
@@ -317,6 +340,7 @@ func (x *explorer) settle(s *state, i int) {
 	for _, o := range queue {
 		d.bodies = without(d.bodies, func(b body) bool { return b.id == o.id })
 		d.waits = without(d.waits, func(w wait) bool { return w.id == o.id })
+		d.asks = without(d.asks, func(a ask) bool { return a.id == o.id })
 		if o.body == nil {
 			d.end(o.id)
 			continue
@@ -325,12 +349,17 @@ func (x *explorer) settle(s *state, i int) {
 		switch {
 		case err == nil:
 			d.step(s.now, o.body)
-		case errors.Is(err, machine.ErrNotDue) && (o.id.Kind == journal.EffectTool || o.id.Kind == journal.EffectWait):
+		case errors.Is(err, machine.ErrNotDue) && beside(o.id):
 			d.end(o.id)
 		default:
 			x.violate(s, "the outcome of %s does not fit: %v", o.id, err)
 		}
 	}
+}
+
+// beside says that an effect goes on beside the driver.
+func beside(id journal.EffectID) bool {
+	return id.Kind == journal.EffectTool || id.Kind == journal.EffectWait || id.Kind == journal.EffectReconcile && id.P > 1
 }
 
 // end takes an effect out of flight that has no outcome.
@@ -351,6 +380,7 @@ func (x *explorer) halt(s *state, i int) {
 	}
 	d.handed = nil
 	x.settle(s, i)
+	d.asks = nil // they are asked again
 	d.phase = awaiting
 }
 

@@ -38,14 +38,24 @@ func (x *explorer) start(s *state, i int, r reply, drain bool) {
 	if !x.hold(s, i) {
 		return
 	}
+	moved := false
 	for len(d.handed) > 0 {
 		e := d.handed[0]
-		switch e.ID.Kind {
-		case journal.EffectTool:
+		switch {
+		case x.transactional(d, e):
+			d.handed = d.handed[1:]
+			if !x.transact(s, i, e, r) {
+				return
+			}
+			moved = true
+		case e.ID.Kind == journal.EffectTool:
 			x.startTools(d)
-		case journal.EffectWait:
+		case e.ID.Kind == journal.EffectWait:
 			d.handed = d.handed[1:]
 			d.waits = add(d.waits, wait{e.ID, e.Until})
+		case e.About.Kind == journal.EffectTool:
+			d.handed = d.handed[1:]
+			d.asks = add(d.asks, ask{id: e.ID, about: e.About})
 		default:
 			d.handed = d.handed[1:]
 			d.queue = add(d.queue, outcome{e.ID, x.inline(s, i, e, r)})
@@ -55,17 +65,85 @@ func (x *explorer) start(s *state, i int, r reply, drain bool) {
 		}
 	}
 	d.phase = turning
-	if len(d.queue) > 0 {
+	if len(d.queue) > 0 || moved {
 		x.collect(s, i, drain)
+	}
+}
+
+// transactional says that an effect is a call whose body works in the store's transaction.
+func (x *explorer) transactional(d *driver, e machine.Effect) bool {
+	if e.ID.Kind != journal.EffectTool {
+		return false
+	}
+	info, _ := d.machine().Call(e.ID)
+	return info.Spec.Class == journal.Transactional
+}
+
+// transact runs a body in the store's transaction: what it did and its outcome are stored together.
+// It reports whether the driver goes on.
+func (x *explorer) transact(s *state, i int, e machine.Effect, r reply) bool {
+	d := &s.drivers[i]
+	info, _ := d.machine().Call(e.ID)
+	fc, _ := info.Item.FunctionCall()
+	fact := journal.Fact{Time: s.now, Body: &journal.Settled{ID: e.ID, Output: fc.Output("did")}}
+	call := e.ID
+	call.A = 0
+	w := write{epoch: d.epoch, after: d.durable, records: []*record{x.record(fact, d.epoch)}, done: []done{{call, e.ID.A}}}
+	if x.rules == ActsApart {
+		s.done, w.done = add(s.done, w.done...), nil
+	}
+	refused := taken
+	switch r {
+	case passes:
+		refused = x.put(s, w)
+	case stored:
+		x.put(s, w)
+	case later:
+		s.store.late = add(s.store.late, w)
+	}
+	have := s.store.head
+	switch {
+	case refused == taken && have.holds(d.durable, w.records):
+		d.do(func(m *machine.Machine) { _ = m.Replay(fact) })
+		d.durable++
+		n := uint64(d.durable)
+		d.do(func(m *machine.Machine) { m.Advance(n) })
+	case refused != taken, len(have.records) > d.durable:
+		x.halt(s, i)
+		return false
+	default: // what takes its place keeps a late commit out
+		d.queue = add(d.queue, outcome{e.ID, &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}})
+	}
+	return true
+}
+
+// answer is what the far side says of a call in doubt, or that it cannot tell.
+func (x *explorer) answer(s *state, i, j int, tells bool) {
+	d := &s.drivers[i]
+	d.asks = append([]ask(nil), d.asks...)
+	a := &d.asks[j]
+	info, _ := d.machine().Call(a.about)
+	fc, _ := info.Item.FunctionCall()
+	switch {
+	case !tells:
+		a.answer = &journal.Settled{ID: a.about, Outcome: journal.Unknown, Output: fc.Output(machine.UnknownText(d.m.KeyOf(a.about)))}
+	case s.happened(a.about) > 0:
+		a.answer = &journal.Settled{ID: a.about, Output: fc.Output("did")}
+	default:
+		a.answer = &journal.Absent{ID: a.about}
 	}
 }
 
 // replies returns how the next effect that is not beside the driver may end.
 func (x *explorer) replies(d *driver) []reply {
 	for _, e := range d.handed {
-		switch e.ID.Kind {
-		case journal.EffectTool, journal.EffectWait:
+		if x.transactional(d, e) {
+			return []reply{passes, stored, absent, later}
+		}
+		if beside(e.ID) {
 			continue
+		}
+		switch e.ID.Kind {
 		case journal.EffectModel:
 			return []reply{passes, stored, absent}
 		case journal.EffectSession:

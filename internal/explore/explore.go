@@ -33,6 +33,10 @@ const (
 	// SaysNotExecuted: a body that was entered, and whose outcome nobody knows, is recorded as not
 	// executed.
 	SaysNotExecuted
+	// ActsApart: a transactional body takes effect whatever becomes of its transaction.
+	ActsApart
+	// ForgetsWhatRuns: a driver does not record that a body it left was still running.
+	ForgetsWhatRuns
 )
 
 // Report is what was found.

@@ -36,6 +36,12 @@ func (x *explorer) moves(s *state) []move {
 	for _, i := range []int{first, 1 - first} {
 		x.driverMoves(s, i)
 		x.bodyMoves(s, i)
+		x.questions(s, i)
+	}
+	for n, b := range s.strays {
+		if s.now < b.notAfter {
+			x.may(-1, false, Bound{}, func(s *state) { x.strayActs(s, n) }, "a body that was left takes effect", b.id)
+		}
 	}
 	x.deliveries(s)
 	x.people(s)
@@ -127,6 +133,7 @@ func (x *explorer) loop(s *state, i int) {
 // die ends a process with all it was doing. Another process may see that, or not.
 func (x *explorer) die(s *state, i int, seen bool) {
 	s.drivers[i] = driver{process: s.drivers[i].process + 1}
+	s.strays = without(s.strays, func(b stray) bool { return b.driver == i })
 	s.seen = seen
 }
 
@@ -134,8 +141,9 @@ func (x *explorer) die(s *state, i int, seen bool) {
 func (x *explorer) turns(s *state, i int) {
 	d := &s.drivers[i]
 	unread := slices.ContainsFunc(s.store.inbox, d.unread)
-	ready := len(d.queue) > 0 || d.stopped || len(d.bodies)+len(d.waits) == 0 ||
+	ready := len(d.queue) > 0 || d.stopped || len(d.bodies)+len(d.waits)+len(d.asks) == 0 ||
 		slices.ContainsFunc(d.bodies, func(b body) bool { return b.returned != nil }) ||
+		slices.ContainsFunc(d.asks, func(a ask) bool { return a.answer != nil }) ||
 		slices.ContainsFunc(d.waits, func(w wait) bool { return w.until <= s.now })
 	if ready {
 		x.may(i, true, Bound{}, func(s *state) { x.collect(s, i, false) }, "steps what has come")
@@ -169,6 +177,19 @@ func (x *explorer) bodyMoves(s *state, i int) {
 			if d.stopped || b.cancelled || s.now >= b.notAfter {
 				x.may(i, true, Bound{}, func(s *state) { x.end(s, i, j) }, "a body ends before it did anything", b.id)
 			}
+			if x.sc.Stubborn && d.phase == awaiting && s.now < b.notAfter {
+				x.may(i, false, Bound{}, func(s *state) { x.abandon(s, i, j) }, "is left by its driver", b.id)
+			}
+		}
+	}
+}
+
+// questions are the answers of far sides.
+func (x *explorer) questions(s *state, i int) {
+	for j, a := range s.drivers[i].asks {
+		if a.answer == nil {
+			x.may(i, true, Bound{}, func(s *state) { x.answer(s, i, j, true) }, "the far side answers", a.about)
+			x.may(i, false, Bound{Faults: 1}, func(s *state) { x.answer(s, i, j, false) }, "the far side cannot tell", a.about)
 		}
 	}
 }

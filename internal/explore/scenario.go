@@ -23,6 +23,8 @@ type Scenario struct {
 	// GivesUp lets a person give up a call in doubt, and reject what waits for approval. Otherwise
 	// people approve, and look what happened.
 	GivesUp bool
+	// Stubborn lets bodies go on for a while when they are told to stop.
+	Stubborn bool
 }
 
 // Scenarios returns the runs that are explored.
@@ -32,6 +34,9 @@ func Scenarios() []Scenario {
 	wait.OnUnknown = journal.UnknownWait
 	tell := once
 	tell.OnUnknown = journal.UnknownTell
+	asked := once
+	asked.Recover = true
+	moved := journal.ToolSpec{Name: "pay", Identity: "pay", Class: journal.Transactional, Timeout: bodyTime}
 	harmless := journal.ToolSpec{Name: "put", Identity: "put", Class: journal.Idempotent, Timeout: bodyTime}
 	pay, put := call("c1", "pay"), call("c2", "put")
 	done := []item.Item{item.MessageItem("", "done")}
@@ -51,6 +56,9 @@ func Scenarios() []Scenario {
 		{Name: "cancelled in between", Tools: []journal.ToolSpec{once}, Turns: [][]item.Item{{pay}, done}, Cancel: true},
 		{Name: "a person settles what a zombie may still do", Tools: []journal.ToolSpec{wait}, Turns: [][]item.Item{{pay}, done}, GivesUp: true},
 		{Name: "the model is told what a zombie may still do", Tools: []journal.ToolSpec{tell}, Turns: [][]item.Item{{pay}, done}},
+		{Name: "a call that its driver leaves running", Tools: []journal.ToolSpec{wait}, Turns: [][]item.Item{{pay}, done}, Stubborn: true},
+		{Name: "a call in the store's transaction", Tools: []journal.ToolSpec{moved}, Turns: [][]item.Item{{pay}, done}},
+		{Name: "a call that the far side is asked about", Tools: []journal.ToolSpec{asked}, Turns: [][]item.Item{{pay}, done}},
 	}
 }
 

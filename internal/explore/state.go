@@ -33,6 +33,7 @@ type state struct {
 	seen    bool // that a process died can be seen: it was on the same host
 	store   store
 	drivers [2]driver
+	strays  []stray     // bodies that their drivers left running
 	done    []done      // what tools did, in order
 	session []item.Item // of a session outside the store
 	batches []int       // those it remembers
@@ -47,6 +48,14 @@ type state struct {
 type done struct {
 	call    journal.EffectID // without attempt
 	attempt int
+}
+
+// stray is a body whose driver went on without it. Its process lives.
+type stray struct {
+	driver   int
+	id       journal.EffectID
+	notAfter int64
+	call     item.FunctionCall
 }
 
 // request is a response a server keeps: what came before it, what was asked and answered.
@@ -87,6 +96,7 @@ type write struct {
 	records []*record
 	consume []string
 	batch   []item.Item // for a session in the store
+	done    []done      // by a tool in the store's transaction
 }
 
 // live says that the store's claim has not run out.
@@ -222,6 +232,11 @@ func (x *explorer) key(s *state) key {
 	e.items(s.talk)
 	for i := range s.drivers {
 		s.drivers[i].write(e)
+	}
+	for _, b := range s.strays {
+		e.id(b.id)
+		e.ints(b.driver)
+		e.time(b.notAfter)
 	}
 	e.ints(s.spent.Faults, s.spent.Opens)
 	x.buf = e.b

@@ -56,6 +56,7 @@ func (x *explorer) put(s *state, w write) refusal {
 		}
 	}
 	s.session = add(s.session, w.batch...)
+	s.done = add(s.done, w.done...)
 	return taken
 }
 
