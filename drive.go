@@ -22,7 +22,8 @@ type drive struct {
 	opts    *RunOptions
 	session session.Session
 	resumed bool
-	staged  []Decision // submitted, for the state of an error
+	staged  []Decision  // submitted, for the state of an error
+	stays   func() bool // says of the claimed run that it is not to be driven; may be nil
 
 	m          *machine.Machine
 	claimed    *journal.Claimed

@@ -261,8 +261,10 @@ func (d *drive) halt(cause error) error {
 		d.unsaved = append(d.unsaved, d.encode(d.pending)...)
 	} else {
 		// If this fails too, the state has what is not recorded; the first error
-		// is the caller's.
-		d.commit(rd.Batch)
+		// is the caller's, but one that was fenced off also hears how much was refused.
+		if err := d.commit(rd.Batch); err != nil && errors.Is(cause, ErrFenced) {
+			cause = err
+		}
 	}
 	return d.fail("", cause)
 }

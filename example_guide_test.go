@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
-	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/pawltest"
 	"github.com/pawl-agents/pawl/session"
@@ -112,25 +111,13 @@ func goOn(ctx context.Context, r *pawl.Runner, ticket string) (*pawl.Result, err
 	return res, err
 }
 
-// At the start of the program: runs that a crash left behind have no end. Those that wait for somebody are left alone.
-func goOnWithAll(ctx context.Context, r *pawl.Runner, store *sqlstore.Store) error {
-	q := journal.Query{Open: true}
-	for {
-		open, err := store.List(ctx, q)
-		if err != nil || len(open) == 0 {
-			return err
+// At the start of the program: runs that a crash left behind have no owner. Those that wait for somebody are left alone.
+func goOnWithAll(ctx context.Context, r *pawl.Runner) error {
+	return r.Recover(ctx, &pawl.RecoverOptions{Each: func(run pawl.RecoveredRun) {
+		if run.Err != nil {
+			fmt.Println("not yet:", run.Err) // it stays resumable
 		}
-		for _, run := range open {
-			q.Before = run.Run
-			state, err := r.State(ctx, run.Run)
-			if err == nil && state.Status() != pawl.StatusWaiting {
-				_, err = goOn(ctx, r, run.Run)
-			}
-			if err != nil {
-				fmt.Println("not yet:", err) // it stays resumable
-			}
-		}
-	}
+	}})
 }
 
 // A run is started in one place, decided in another, and goes on in a third: all they share is a store and the run's id.
@@ -163,7 +150,7 @@ func ExampleRunner() {
 		fmt.Println(err)
 		return
 	}
-	if err := goOnWithAll(ctx, r, store); err != nil {
+	if err := goOnWithAll(ctx, r); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -154,6 +154,10 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 		d.release()
 		return d.tooLate()
 	}
+	if d.stays != nil && d.stays() {
+		d.release()
+		return errStays
+	}
 	d.goOn(given)
 	return nil
 }
