@@ -11,7 +11,7 @@ import (
 )
 
 // load reads the session's history, once: a resume never reads it again. Calls that
-// history leaves open are answered with: the outcome is unknown [M3.5].
+// history leaves open are answered with: the outcome is unknown [M3.2].
 func (d *drive) load() (journal.Body, error) {
 	items, err := d.session.Items(d.ctx, -1)
 	if err != nil {

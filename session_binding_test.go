@@ -297,7 +297,7 @@ func TestSessionHealed(t *testing.T) {
 }
 
 // Calls of other kinds are healed if their output can say so; one that cannot be healed does not keep a run from
-// its session. [M3.5]
+// its session. [M3.2]
 func TestSessionHealedOfOtherCalls(t *testing.T) {
 	const unknown = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."
 	for name, tt := range map[string]struct {
