@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
@@ -32,6 +33,8 @@ type request struct {
 	TellModel bool
 	// Context names the value of RunOptions.Context, see contexts.
 	Context string
+	// Tools are what the agent has instead of the tools of the cell, nil for those.
+	Tools []tool
 	// MoreTools are tools the agent has besides those of the cell.
 	MoreTools []tool
 	// OtherSession binds the session of that id instead of the run's.
@@ -52,6 +55,7 @@ type decision struct {
 func approve(callID string) decision              { return decision{callID, "approve", ""} }
 func reject(callID, text string) decision         { return decision{callID, "reject", text} }
 func settle(callID, output string) decision       { return decision{callID, "settle", output} }
+func always(d decision) decision                  { return decision{d.CallID, d.Verdict + " always", d.Text} }
 func decideAs(verdict, callID, t string) decision { return decision{callID, verdict, t} }
 
 // on turns a verdict on a call into the decision of the interruption that is open for it.
@@ -60,15 +64,20 @@ func (d decision) on(open []pawl.Interruption) (pawl.Decision, error) {
 		if in.CallID != d.CallID {
 			continue
 		}
-		switch d.Verdict {
+		verdict, sticky := strings.CutSuffix(d.Verdict, " always")
+		var made pawl.Decision
+		switch verdict {
 		case "approve":
-			return pawl.Approve(in.ID, reviewer), nil
+			made = pawl.Approve(in.ID, reviewer)
 		case "reject":
-			return pawl.Reject(in.ID, reviewer, d.Text), nil
+			made = pawl.Reject(in.ID, reviewer, d.Text)
 		case "settle":
-			return pawl.Settle(in.ID, reviewer, d.Text), nil
+			made = pawl.Settle(in.ID, reviewer, d.Text)
+		default:
+			return pawl.Decision{}, fmt.Errorf("no verdict %q", d.Verdict)
 		}
-		return pawl.Decision{}, fmt.Errorf("no verdict %q", d.Verdict)
+		made.Always = sticky
+		return made, nil
 	}
 	return pawl.Decision{}, fmt.Errorf("no interruption of call %s is open: %v", d.CallID, open)
 }
@@ -113,6 +122,7 @@ var errorNames = []struct {
 	{"session mismatch", is(pawl.ErrSessionMismatch)},
 	{"decided", is(pawl.ErrDecided)},
 	{"max turns", as[*pawl.MaxTurnsError]},
+	{"tool changed", is(pawl.ErrToolChanged)},
 	{"tool not found", as[*pawl.ToolNotFoundError]},
 	{"journal", as[*pawl.JournalError]},
 	{"config", as[*pawl.ConfigError]},
@@ -163,7 +173,7 @@ func newOutcome(res *pawl.Result, err error) *outcome {
 // call makes a call of the API. from is the state to resume from, nil if only the run's id is known.
 func (p *place) call(ctx context.Context, r request, from *pawl.RunState) *outcome {
 	runner, opts := p.options(r)
-	agent := p.agent(r.MoreTools)
+	agent := p.agent(r)
 	if r.Input != nil {
 		if r.Mode == stream {
 			return p.watch(ctx, runner, runner.Stream(ctx, agent, r.Input, opts), r.LeaveAt)

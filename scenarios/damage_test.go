@@ -51,6 +51,8 @@ func TestOracleSeesWhatNobodyAllowed(t *testing.T) {
 	other := pawltest.Effect{Tool: "gated", Key: "pawl_2", CallID: "c1", Attempt: 1}
 	again := pawltest.Effect{Tool: "gated", Key: "pawl_1", CallID: "c1", Attempt: 2}
 	free := pawltest.Effect{Tool: "free", Key: "pawl_3", CallID: "c2", Attempt: 1}
+	always := pawltest.Effect{Tool: reviewer, Key: "gated", CallID: "c0", Arguments: "approve always"}
+	freely := pawltest.Effect{Tool: reviewer, Key: "free", CallID: "c0", Arguments: "approve always"}
 	for _, test := range []struct {
 		name string
 		log  []pawltest.Effect
@@ -62,6 +64,9 @@ func TestOracleSeesWhatNobodyAllowed(t *testing.T) {
 		{"allowed afterwards", []pawltest.Effect{ran, yes}, 1},
 		{"allowed once, done for two", []pawltest.Effect{yes, ran, other}, 1},
 		{"allowed twice, done for two", []pawltest.Effect{yes, yes, ran, other}, 0},
+		{"all allowed", []pawltest.Effect{always, ran, other}, 0},
+		{"all allowed of another tool", []pawltest.Effect{freely, ran}, 1},
+		{"all allowed but this one", []pawltest.Effect{always, no, ran}, 1},
 		{"twice with one key", []pawltest.Effect{yes, yes, ran, again}, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {

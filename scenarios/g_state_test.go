@@ -134,7 +134,7 @@ func s89Play(w *world) {
 	}
 	w.at(func(p *place) {
 		runner, opts := p.options(request{})
-		_, err := runner.Resume(w.Context(), p.agent(nil), other, opts)
+		_, err := runner.Resume(w.Context(), p.agent(request{}), other, opts)
 		if names := newOutcome(nil, err).Errors; !slices.Equal(names, []string{"decided"}) {
 			w.Errorf("resuming the other copy: %v, want that the call is decided", err)
 		}

@@ -103,7 +103,8 @@ func (w *world) decideAgain() {
 			if err := w.decideOn(runner, v.interruption, v.decision); err != nil {
 				w.Errorf("G6: the same decision again: %v", err)
 			}
-			other := map[string]string{"approve": "reject", "reject": "approve", "settle": "approve"}[v.decision.Verdict]
+			other := map[string]string{"approve": "reject", "reject": "approve", "settle": "approve",
+				"approve always": "reject", "reject always": "approve"}[v.decision.Verdict]
 			err := w.decideOn(runner, v.interruption, decideAs(other, v.decision.CallID, ""))
 			if names := newOutcome(nil, err).Errors; v.decision.Verdict != "settle" && !slices.Equal(names, []string{"decided"}) {
 				w.Errorf("G6: another decision on %s: %v, want that it is decided", v.interruption, err)
@@ -143,7 +144,7 @@ func (w *world) compareViews() {
 	if diff := cmp.Diff(model, replay); diff != "" {
 		w.Errorf("G2: the model and the replay differ (-model +replay):\n%s", diff)
 	}
-	if w.setup.Session == noSession {
+	if w.setup.Session == noSession || w.shared {
 		return
 	}
 	if diff := cmp.Diff(replay, canonical(w.rows(sessionID))); diff != "" {
@@ -266,13 +267,20 @@ func unpaired(items []json.RawMessage) []string {
 	return pawltest.Unpaired(list)
 }
 
-// unauthorised says what a log has that nobody allowed, or twice.
+// unauthorised says what a log has that nobody allowed, or twice. An approval of every call of a tool allows those that are
+// not rejected themselves.
 func unauthorised(log []pawltest.Effect, tools []tool) (problems []string) {
-	allowed, done := map[string]int{}, map[string]bool{}
+	allowed, rejected := map[string]int{}, map[string]bool{}
+	done, sticky := map[string]bool{}, map[string]bool{}
 	for _, e := range log {
 		if e.Tool == reviewer {
-			if e.Arguments == "approve" {
+			switch e.Arguments {
+			case "approve":
 				allowed[e.CallID]++
+			case "reject", "reject always":
+				rejected[e.CallID] = true
+			case "approve always":
+				sticky[e.Key] = true
 			}
 			continue
 		}
@@ -283,7 +291,10 @@ func unauthorised(log []pawltest.Effect, tools []tool) (problems []string) {
 		if !strings.HasPrefix(e.Key, "pawl_") || e.Attempt != 1 {
 			problems = append(problems, fmt.Sprintf("G1: %s %s has key %q and attempt %d", e.Tool, e.CallID, e.Key, e.Attempt))
 		}
-		if slices.ContainsFunc(tools, func(t tool) bool { return t.Name == e.Tool && t.Gated }) {
+		if slices.ContainsFunc(tools, func(t tool) bool { return t.Name == e.Tool && t.asks(e.Arguments) }) {
+			if sticky[e.Tool] && !rejected[e.CallID] {
+				continue
+			}
 			if allowed[e.CallID] == 0 {
 				problems = append(problems, fmt.Sprintf("G7: %s %s ran and nobody allowed it", e.Tool, e.CallID))
 			}

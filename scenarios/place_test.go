@@ -1,7 +1,9 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,8 +46,20 @@ type tool struct {
 	Name, Output string
 	// Gated tools ask for approval.
 	Gated bool
+	// GatedFrom is the amount from which a tool asks, 0 for none.
+	GatedFrom int
 	// ShowContext adds RunOptions.Context to the output.
 	ShowContext bool
+	// Description and Schema replace those of the other tools.
+	Description, Schema string
+}
+
+// asks reports whether a call with these arguments needs a decision.
+func (t tool) asks(args string) bool {
+	var a arguments
+	// What is no amount is none.
+	_ = json.Unmarshal([]byte(args), &a)
+	return t.Gated || t.GatedFrom > 0 && a.Amount >= t.GatedFrom
 }
 
 type arguments struct {
@@ -53,16 +67,33 @@ type arguments struct {
 }
 
 func (t tool) make(log *pawltest.EffectLog) pawl.Tool {
-	f := pawl.Func[arguments, string]{Name: t.Name, Description: "For tests.",
-		Run: func(_ context.Context, c *pawl.Call, _ arguments) (string, error) {
-			err := log.Record(pawltest.Effect{Tool: c.Tool, Key: c.Key, CallID: c.ID, Attempt: c.Attempt, Arguments: c.Arguments})
-			if t.ShowContext {
-				return fmt.Sprint(t.Output, " ", c.Value), err
-			}
-			return t.Output, err
-		}}
-	if t.Gated {
+	about := cmp.Or(t.Description, "For tests.")
+	body := func(_ context.Context, c *pawl.Call) (string, error) {
+		err := log.Record(pawltest.Effect{Tool: c.Tool, Key: c.Key, CallID: c.ID, Attempt: c.Attempt, Arguments: c.Arguments})
+		if t.ShowContext {
+			return fmt.Sprint(t.Output, " ", c.Value), err
+		}
+		return t.Output, err
+	}
+	if t.Schema != "" {
+		f := pawl.RawFunc{Name: t.Name, Description: about, Schema: t.Schema, Run: body}
+		if t.Gated {
+			f.Approve = func(context.Context, *pawl.Call) (pawl.Gate, error) { return pawl.Ask, nil }
+		}
+		return pawl.NewRawTool(f)
+	}
+	f := pawl.Func[arguments, string]{Name: t.Name, Description: about,
+		Run: func(ctx context.Context, c *pawl.Call, _ arguments) (string, error) { return body(ctx, c) }}
+	switch {
+	case t.Gated:
 		f.Approve = pawl.AlwaysAsk[arguments]
+	case t.GatedFrom > 0:
+		f.Approve = func(_ context.Context, _ *pawl.Call, in arguments) (pawl.Gate, error) {
+			if in.Amount >= t.GatedFrom {
+				return pawl.Ask, nil
+			}
+			return pawl.Allow, nil
+		}
 	}
 	return pawl.NewTool(f)
 }
@@ -105,11 +136,15 @@ func (p *place) close() error {
 }
 
 // agent makes the agent, from nothing.
-func (p *place) agent(more []tool) *pawl.Agent {
+func (p *place) agent(r request) *pawl.Agent {
 	log := pawltest.OpenEffectLog(p.Log)
 	a := &pawl.Agent{Name: "Desk", Instructions: pawl.Text("Serve the customer."),
 		Model: openai.New(openai.Options{BaseURL: p.URL, HTTPClient: p.client}).Responses("gpt-test")}
-	for _, t := range slices.Concat(p.Tools, more) {
+	tools := p.Tools
+	if r.Tools != nil {
+		tools = r.Tools
+	}
+	for _, t := range slices.Concat(tools, r.MoreTools) {
 		a.Tools = append(a.Tools, t.make(log))
 	}
 	return a

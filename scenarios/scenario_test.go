@@ -96,7 +96,7 @@ func (v variant) why(c cell) string {
 
 // all lists the scenarios by group.
 func all() []scenario {
-	return slices.Concat(approval(), windows(), pairing(), serverManaged(), states())
+	return slices.Concat(approval(), windows(), pairing(), serverManaged(), policy(), states())
 }
 
 func TestMain(m *testing.M) {
@@ -138,7 +138,7 @@ func (s scenario) test(t *testing.T) {
 }
 
 // cellsPlayed is the number of cells of TestScenarios; cellsThatCannotExist are the others, by their reason.
-const cellsPlayed = 370
+const cellsPlayed = 562
 
 var cellsThatCannotExist = map[string]int{
 	"a run in memory has no store that could fail":                        78,
@@ -179,7 +179,7 @@ func TestCellsThatCannotExist(t *testing.T) {
 
 // Every scenario says where it is from, what happens, and has a cell of each mode, and one in another process.
 func TestScenariosAreComplete(t *testing.T) {
-	want := []string{"S01", "S02", "S10", "S11", "S13", "S14", "S19", "S20", "S31", "S32", "S56", "S58", "S59", "S88", "S89"}
+	want := []string{"S01", "S02", "S10", "S11", "S13", "S14", "S19", "S20", "S31", "S32", "S56", "S58", "S59", "S73", "S74", "S76", "S79", "S80", "S82", "S88", "S89"}
 	var ids []string
 	for _, s := range all() {
 		ids = append(ids, s.id)

@@ -38,6 +38,11 @@ func call(callID, tool string) item.Item {
 	return item.FunctionCallItem("", callID, tool, `{"amount":5}`)
 }
 
+// callWith is the model's call of a tool with arguments as the model wrote them.
+func callWith(callID, tool, args string) item.Item {
+	return item.FunctionCallItem("", callID, tool, args)
+}
+
 // says is the model's message.
 func says(text string) item.Item { return item.MessageItem("", text) }
 

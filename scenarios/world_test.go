@@ -37,6 +37,7 @@ type world struct {
 	foreign  int  // requests to the server that are not of the run
 	forked   bool // the run has been forked, so there is no one conversation
 	damaged  bool // a fault has left the session with half a batch, on purpose
+	shared   bool // somebody else writes to the session, so it holds more than the run knows
 }
 
 // verdict is a decision that was taken, for it to be repeated.
@@ -137,12 +138,13 @@ func (w *world) do(r request) *outcome {
 func (w *world) note(decisions []decision) {
 	w.Helper()
 	for _, d := range decisions {
-		if err := w.log.Record(pawltest.Effect{Tool: reviewer, CallID: d.CallID, Arguments: d.Verdict}); err != nil {
-			w.Fatal(err)
-		}
 		i := slices.IndexFunc(w.last.Interruptions, func(a asked) bool { return a.CallID == d.CallID })
 		if i < 0 {
 			w.Fatalf("no interruption of call %s was shown: %v", d.CallID, w.last.Interruptions)
+		}
+		about := pawltest.Effect{Tool: reviewer, Key: w.last.Interruptions[i].Tool, CallID: d.CallID, Arguments: d.Verdict}
+		if err := w.log.Record(about); err != nil {
+			w.Fatal(err)
 		}
 		w.verdicts = append(w.verdicts, verdict{w.last.Interruptions[i].ID, d})
 	}
@@ -156,7 +158,7 @@ func (w *world) start(text string) *outcome {
 
 // anotherRun makes the next calls those of another run.
 func (w *world) anotherRun(id string) {
-	w.setup.Run = id
+	w.setup.Run, w.verdicts = id, nil
 	if w.stay != nil {
 		w.stay.Run = id
 	}
