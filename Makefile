@@ -137,4 +137,4 @@ kill:
 
 # Rounds of zombies mostly wait, so many of them run at once.
 duel:
-	$(GO) test -timeout 1h -parallel 10 ./internal/duel -rounds 200 -zombies 50
+	$(GO) test -timeout 1h -parallel 6 ./internal/duel -rounds 200 -zombies 50

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/sqlstore"
@@ -44,19 +45,28 @@ func stopped() {
 	<-continued
 }
 
-// awaitStop returns when the puppet has stopped itself.
-func (p *puppet) awaitStop(t *testing.T) {
+// awaitStop reports whether the puppet stops itself. It does not if the machine is so busy that the call's time is over
+// before its body is entered: then it says how its run stands.
+func (p *puppet) awaitStop(t *testing.T) bool {
 	t.Helper()
-	var ws syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(p.cmd.Process.Pid, &ws, syscall.WUNTRACED, nil)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil || !ws.Stopped() {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for end := time.After(patience); ; {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(p.cmd.Process.Pid, &ws, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		if pid != 0 && (err != nil || !ws.Stopped()) && err != syscall.EINTR {
 			t.Fatalf("the process has not stopped but ended: %v, %v", ws, err)
 		}
-		return
+		if ws.Stopped() {
+			return true
+		}
+		select {
+		case <-look.C:
+		case <-p.says:
+			return false
+		case <-end:
+			t.Fatal("the process does not stop")
+		}
 	}
 }
 

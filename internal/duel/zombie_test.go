@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-agents/pawl/pawltest"
 )
 
-// Such a round mostly waits, for the lease, the tool's timeout and the margin: -parallel 10 is none too many.
+// Such a round mostly waits, for the lease, the tool's timeout and the margin: run many at once with -parallel.
 var zombies = flag.Int("zombies", 4, "stop a process for so long that another takes its run over so often")
 
 // A process is stopped and its run taken over; then it goes on. It was between the intent and the body: the body is never
@@ -125,20 +125,26 @@ type zombie struct {
 	key  string
 }
 
-// newZombie has a process start a run and stop itself in it.
+// newZombie has a process start a run and stop itself in it. On a machine that is too busy for that it tries again.
 func newZombie(t *testing.T, c command, at string) *zombie {
-	dir := t.TempDir()
-	here, err := openWorld(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { here.store.Close() })
-	z := &zombie{T: t, c: c, here: here, dead: newPuppet(t, dir), heir: newPuppet(t, dir)}
+	t.Helper()
 	c.StopAt = at
-	z.dead.ready(c)
-	z.dead.tell(command{Do: "go"})
-	z.dead.awaitStop(t)
-	return z
+	for range 20 {
+		dir := t.TempDir()
+		here, err := openWorld(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { here.store.Close() })
+		z := &zombie{T: t, c: c, here: here, dead: newPuppet(t, dir), heir: newPuppet(t, dir)}
+		z.dead.ready(c)
+		z.dead.tell(command{Do: "go"})
+		if z.dead.awaitStop(t) {
+			return z
+		}
+	}
+	t.Fatal("no process comes to its stop in time")
+	return nil
 }
 
 // takeOver has the heir resume the run as soon as it can, and a person decide about it if somebody has to. It returns
