@@ -170,7 +170,7 @@ func zombie(t *testing.T, body time.Duration, settled bool, out string, late []s
 		if err := r.Decide(t.Context(), "r", pawl.Settle(res.Interruptions[0].ID, "ann", "settled")); err != nil {
 			t.Fatal(err)
 		}
-		res = must(t)(r.Resume(t.Context(), other, pawl.RunID("r"), nil))
+		must(t)(r.Resume(t.Context(), other, pawl.RunID("r"), nil))
 	}
 	if err := <-done; !errors.Is(err, pawl.ErrFenced) {
 		t.Errorf("the zombie: %v", err)
@@ -242,7 +242,7 @@ func TestStrangeLateResults(t *testing.T) {
 		asking(f)
 	})
 	r := pawl.Runner{Store: store}
-	res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+	must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
 	call := journal.EffectID{Kind: journal.EffectTool, N: 1}
 	first := call
 	first.A = 1
@@ -256,7 +256,7 @@ func TestStrangeLateResults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	res = must(t)(r.Resume(t.Context(), agent, pawl.RunID("r"), nil))
+	res := must(t)(r.Resume(t.Context(), agent, pawl.RunID("r"), nil))
 	if len(res.Interruptions) != 1 || res.Interruptions[0].Kind != pawl.ApprovalNeeded {
 		t.Errorf("%+v", res)
 	}
