@@ -8,7 +8,9 @@ import (
 
 // Group A: a call is approved and the run resumed. One effect, one output.
 
-func approval() []scenario { return []scenario{s01(), s02(), s10(), s11(), s13(), s14(), s19(), s20()} }
+func approval() []scenario {
+	return []scenario{s01(), s02(), s10(), s11(), s13(), s14(), s16(), s17(), s19(), s20()}
+}
 
 var (
 	charge = tool{Name: "charge", Output: "receipt-5", Gated: true}

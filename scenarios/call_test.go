@@ -43,6 +43,10 @@ type request struct {
 	// SessionFaults and JournalFaults are what goes wrong with the appends of this call, by their number from 1.
 	SessionFaults map[int]pawltest.SessionFault
 	JournalFaults journaltest.Plan
+	// Supersede closes a run that waits on the session.
+	Supersede bool
+	// Dies is where the process ends.
+	Dies death
 	// LeaveAt says at which event the reader of a stream leaves: "paused", or the call id of an output.
 	LeaveAt string
 }
@@ -55,6 +59,7 @@ type decision struct {
 func approve(callID string) decision              { return decision{callID, "approve", ""} }
 func reject(callID, text string) decision         { return decision{callID, "reject", text} }
 func settle(callID, output string) decision       { return decision{callID, "settle", output} }
+func retry(callID string) decision                { return decision{callID, "retry", ""} }
 func always(d decision) decision                  { return decision{d.CallID, d.Verdict + " always", d.Text} }
 func decideAs(verdict, callID, t string) decision { return decision{callID, verdict, t} }
 
@@ -71,6 +76,8 @@ func (d decision) on(open []pawl.Interruption) (pawl.Decision, error) {
 			made = pawl.Approve(in.ID, reviewer)
 		case "reject":
 			made = pawl.Reject(in.ID, reviewer, d.Text)
+		case "retry":
+			made = pawl.Retry(in.ID, reviewer)
 		case "settle":
 			made = pawl.Settle(in.ID, reviewer, d.Text)
 		default:
@@ -120,6 +127,10 @@ var errorNames = []struct {
 	{"journal fault", is(journaltest.ErrLost)},
 	{"session ambiguous", is(pawl.ErrSessionAmbiguous)},
 	{"session mismatch", is(pawl.ErrSessionMismatch)},
+	{"session waiting", is(pawl.ErrSessionWaiting)},
+	{"session busy", is(pawl.ErrSessionBusy)},
+	{"superseded", is(pawl.ErrSuperseded)},
+	{"decision", is(pawl.ErrDecision)},
 	{"decided", is(pawl.ErrDecided)},
 	{"max turns", as[*pawl.MaxTurnsError]},
 	{"tool changed", is(pawl.ErrToolChanged)},

@@ -103,10 +103,10 @@ func (w *world) decideAgain() {
 			if err := w.decideOn(runner, v.interruption, v.decision); err != nil {
 				w.Errorf("G6: the same decision again: %v", err)
 			}
-			other := map[string]string{"approve": "reject", "reject": "approve", "settle": "approve",
+			other := map[string]string{"approve": "reject", "reject": "approve", "settle": "approve", "retry": "settle",
 				"approve always": "reject", "reject always": "approve"}[v.decision.Verdict]
 			err := w.decideOn(runner, v.interruption, decideAs(other, v.decision.CallID, ""))
-			if names := newOutcome(nil, err).Errors; v.decision.Verdict != "settle" && !slices.Equal(names, []string{"decided"}) {
+			if names := newOutcome(nil, err).Errors; v.decision.Verdict != "settle" && v.decision.Verdict != "retry" && !slices.Equal(names, []string{"decided"}) {
 				w.Errorf("G6: another decision on %s: %v, want that it is decided", v.interruption, err)
 			}
 		}
@@ -270,7 +270,7 @@ func unpaired(items []json.RawMessage) []string {
 // unauthorised says what a log has that nobody allowed, or twice. An approval of every call of a tool allows those that are
 // not rejected themselves.
 func unauthorised(log []pawltest.Effect, tools []tool) (problems []string) {
-	allowed, rejected := map[string]int{}, map[string]bool{}
+	allowed, rejected, retried := map[string]int{}, map[string]bool{}, map[string]bool{}
 	done, sticky := map[string]bool{}, map[string]bool{}
 	for _, e := range log {
 		if e.Tool == reviewer {
@@ -279,6 +279,8 @@ func unauthorised(log []pawltest.Effect, tools []tool) (problems []string) {
 				allowed[e.CallID]++
 			case "reject", "reject always":
 				rejected[e.CallID] = true
+			case "retry":
+				retried[e.CallID] = true
 			case "approve always":
 				sticky[e.Key] = true
 			}
@@ -288,7 +290,8 @@ func unauthorised(log []pawltest.Effect, tools []tool) (problems []string) {
 			problems = append(problems, fmt.Sprintf("G1: %s %s took effect twice", e.Tool, e.CallID))
 		}
 		done[e.Key] = true
-		if !strings.HasPrefix(e.Key, "pawl_") || e.Attempt != 1 {
+		again := retried[e.CallID] || slices.ContainsFunc(tools, func(t tool) bool { return t.Name == e.Tool && (t.Lookup || t.Class == pawl.Idempotent) })
+		if !strings.HasPrefix(e.Key, "pawl_") || e.Attempt < 1 || e.Attempt > 1 && !again {
 			problems = append(problems, fmt.Sprintf("G1: %s %s has key %q and attempt %d", e.Tool, e.CallID, e.Key, e.Attempt))
 		}
 		if slices.ContainsFunc(tools, func(t tool) bool { return t.Name == e.Tool && t.asks(e.Arguments) }) {

@@ -50,6 +50,12 @@ type tool struct {
 	GatedFrom int
 	// ShowContext adds RunOptions.Context to the output.
 	ShowContext bool
+	// Class is the tool's effect class. The far side of an idempotent tool honours the key.
+	Class pawl.Effect
+	// Lookup says that the far side can be asked what became of a call.
+	Lookup bool
+	// AnswerLost says that the first attempt takes effect and its answer gets lost.
+	AnswerLost bool
 	// Description and Schema replace those of the other tools.
 	Description, Schema string
 }
@@ -66,14 +72,49 @@ type arguments struct {
 	Amount int `json:"amount"`
 }
 
-func (t tool) make(log *pawltest.EffectLog) pawl.Tool {
+// happened reports whether a call took effect already.
+func happened(log *pawltest.EffectLog, key string) (bool, error) {
+	effects, err := log.Effects()
+	return slices.ContainsFunc(effects, func(e pawltest.Effect) bool { return e.Key == key }), err
+}
+
+// take takes effect, which the far side of an idempotent tool does once for a key.
+func (t tool) take(log *pawltest.EffectLog, c *pawl.Call) error {
+	if t.Class == pawl.Idempotent {
+		if before, err := happened(log, c.Key); before || err != nil {
+			return err
+		}
+	}
+	return log.Record(pawltest.Effect{Tool: c.Tool, Key: c.Key, CallID: c.ID, Attempt: c.Attempt, Arguments: c.Arguments})
+}
+
+// lookUp asks the far side what became of a call.
+func (t tool) lookUp(log *pawltest.EffectLog, c *pawl.Call) (pawl.Recovered[string], error) {
+	switch before, err := happened(log, c.Key); {
+	case err != nil:
+		return pawl.Recovered[string]{}, err
+	case before:
+		return pawl.Recovered[string]{Answer: pawl.Happened, Output: t.Output}, nil
+	}
+	return pawl.Recovered[string]{Answer: pawl.DidNotHappen}, nil
+}
+
+// make makes the tool as it is in a process that dies at a point, if that is one of the tool's.
+func (t tool) make(log *pawltest.EffectLog, at death) pawl.Tool {
 	about := cmp.Or(t.Description, "For tests.")
 	body := func(_ context.Context, c *pawl.Call) (string, error) {
-		err := log.Record(pawltest.Effect{Tool: c.Tool, Key: c.Key, CallID: c.ID, Attempt: c.Attempt, Arguments: c.Arguments})
-		if t.ShowContext {
-			return fmt.Sprint(t.Output, " ", c.Value), err
+		at.here(beforeEffect)
+		if err := t.take(log, c); err != nil {
+			return "", err
 		}
-		return t.Output, err
+		at.here(afterEffect)
+		switch {
+		case t.AnswerLost && c.Attempt == 1:
+			return "", fmt.Errorf("%w: the connection broke", pawl.ErrOutcomeUnknown)
+		case t.ShowContext:
+			return fmt.Sprint(t.Output, " ", c.Value), nil
+		}
+		return t.Output, nil
 	}
 	if t.Schema != "" {
 		f := pawl.RawFunc{Name: t.Name, Description: about, Schema: t.Schema, Run: body}
@@ -82,9 +123,19 @@ func (t tool) make(log *pawltest.EffectLog) pawl.Tool {
 		}
 		return pawl.NewRawTool(f)
 	}
-	f := pawl.Func[arguments, string]{Name: t.Name, Description: about,
+	f := pawl.Func[arguments, string]{Name: t.Name, Description: about, Effect: t.Class,
 		Run: func(ctx context.Context, c *pawl.Call, _ arguments) (string, error) { return body(ctx, c) }}
+	if t.Lookup {
+		f.Recover = func(_ context.Context, c *pawl.Call, _ arguments) (pawl.Recovered[string], error) {
+			return t.lookUp(log, c)
+		}
+	}
 	switch {
+	case at == inRule:
+		f.Approve = func(context.Context, *pawl.Call, arguments) (pawl.Gate, error) {
+			at.here(inRule)
+			return pawl.Deny, nil
+		}
 	case t.Gated:
 		f.Approve = pawl.AlwaysAsk[arguments]
 	case t.GatedFrom > 0:
@@ -145,7 +196,7 @@ func (p *place) agent(r request) *pawl.Agent {
 		tools = r.Tools
 	}
 	for _, t := range slices.Concat(tools, r.MoreTools) {
-		a.Tools = append(a.Tools, t.make(log))
+		a.Tools = append(a.Tools, t.make(log, r.Dies))
 	}
 	return a
 }
@@ -164,7 +215,7 @@ func (b broken) Post(ctx context.Context, run string, e journal.Entry) error {
 // options makes the runner and the options of a call.
 func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 	opts := &pawl.RunOptions{MaxTurns: r.MaxTurns, Context: contextValue(r.Context),
-		ConversationID: r.Conversation, PreviousResponseID: r.Previous, AutoPreviousResponseID: r.Auto}
+		Supersede: r.Supersede, ConversationID: r.Conversation, PreviousResponseID: r.Previous, AutoPreviousResponseID: r.Auto}
 	if r.TellModel {
 		opts.ToolNotFound = pawl.TellModel
 	}
@@ -186,7 +237,7 @@ func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 	switch {
 	case p.Session == noSession || r.Fork != "":
 	case p.Session == plain:
-		opts.Session = pawltest.NewFaultySession(s, r.SessionFaults)
+		opts.Session = pawltest.NewFaultySession(dyingSession{s, r.Dies}, r.SessionFaults)
 	case r.Input != nil || r.OtherSession != "" || p.Carrier != store:
 		opts.Session = s
 	default: // a stored run finds its session by itself

@@ -72,9 +72,11 @@ func doJob(file string) (exit int) {
 		if err := json.Unmarshal(data, &j); err != nil {
 			return err
 		}
-		state, err := pawl.ParseRunState(j.Document)
-		if err != nil {
-			return err
+		var state *pawl.RunState
+		if string(j.Document) != "null" { // else it is a new run
+			if state, err = pawl.ParseRunState(j.Document); err != nil {
+				return err
+			}
 		}
 		p, err := open(j.Setup)
 		if err != nil {

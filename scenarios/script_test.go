@@ -33,6 +33,14 @@ func turn(reads string, answer ...item.Item) pawltest.ResponsesStep {
 	}
 }
 
+// payBy is the script of one call of a tool, c1.
+func payBy(tool, output string) []pawltest.ResponsesStep {
+	return []pawltest.ResponsesStep{
+		turn("user pay", call("c1", tool)),
+		turn("user pay; call c1 "+tool+"; "+output, says("done")),
+	}
+}
+
 // call is the model's call of a tool.
 func call(callID, tool string) item.Item {
 	return item.FunctionCallItem("", callID, tool, `{"amount":5}`)
