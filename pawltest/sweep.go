@@ -40,17 +40,24 @@ type Scenario struct {
 	Options func(*pawl.RunOptions)
 	// Session is the kind of session the run has.
 	Session SessionKind
-	// Decide decides when the run waits, with the approvals it waits for. Nil approves all of them. If it decides nothing, the
-	// scenario ends there. Calls in doubt are settled by the sweep, which knows what they did.
+	// Decide decides when the run waits, with the approvals it waits for. Nil approves all of them. If it returns nil, the
+	// scenario ends there; a list without decisions resumes the run as it is. It may wait first, in fake time. Calls in doubt and
+	// results that come later are settled by the sweep, which knows what the far side did.
 	Decide func(open []pawl.Interruption) []pawl.Decision
 	// Cancel cancels the run when it waits, instead of deciding.
 	Cancel bool
+	// NoDoubt says that the far side of every tool can be asked, or honours the key, so that no call is ever in doubt.
+	NoDoubt bool
 
 	// Store opens a store in a directory, in which it may have been opened before. Nil means journals in memory, which outlive
 	// the processes of the scenario as a store does.
 	Store func(dir string) (journal.Driver, error)
 	// StoreSession opens a session in the store's own database, for SessionInStore.
 	StoreSession func(store journal.Driver, id string) session.Session
+
+	// Committed returns what transactional tools committed to the store, a text for each call. It must be set if the agent has such
+	// tools: World.Do counts what their bodies tried.
+	Committed func(store journal.Driver) ([]string, error)
 
 	// Want is the final output when nothing goes wrong, WantStatus how the run ends then; empty means finished. WantEffects are
 	// what the tools do then, each "TOOL ARGUMENTS", in any order; nil means that it is not compared.
@@ -208,6 +215,7 @@ func (s Scenario) sweep(t *testing.T) *SweepReport {
 		}
 		st := s.stage(p, template)
 		st.clean = clean[p.row]
+		st.far.asked = st.clean.Asked
 		st.run(t)
 		st.check()
 		r.Points++

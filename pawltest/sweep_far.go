@@ -30,6 +30,7 @@ type far struct {
 	effects  []swept
 	answers  map[string]string
 	allowed  map[string]bool // approved
+	always   map[string]bool // tools approved for good
 	forgiven map[string]int  // effects of a process that died before a document knew them
 
 	// The model.
@@ -57,7 +58,7 @@ type swept struct {
 
 func newFar(s Scenario) *far {
 	f := &far{script: s.Script, classes: map[string]pawl.Effect{}, session: session.NewMemory(sessionID), problems: map[string]bool{},
-		answers: map[string]string{}, allowed: map[string]bool{}, forgiven: map[string]int{}, ranks: map[string]int{},
+		answers: map[string]string{}, allowed: map[string]bool{}, always: map[string]bool{}, forgiven: map[string]int{}, ranks: map[string]int{},
 		responses: map[string][]item.Item{}, conversations: map[string][]item.Item{}, open: map[string]bool{}, unknown: map[string]bool{}}
 	if first := s.options().PreviousResponseID; first != "" {
 		f.responses[first] = nil
@@ -108,7 +109,7 @@ func (f *far) effect(c *pawl.Call, answer string, process int) string {
 		f.answers[c.Key] = answer
 	}
 	limit, attempts, intended, head := 1+f.forgiven[c.Key], len(f.effects), f.intended, f.head
-	denied := f.asked[c.Key] && !f.allowed[c.Key]
+	denied := f.asked[c.Key] && !f.allowed[c.Key] && !f.always[c.Tool]
 	f.mu.Unlock()
 
 	f.note("  %s %s takes effect, attempt %d of process %d", c.Tool, c.ID, c.Attempt, process)
@@ -137,6 +138,27 @@ func (f *far) count() (n int) {
 		}
 	}
 	return n
+}
+
+// answered returns how many responses the model made.
+func (f *far) answered() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.accepted
+}
+
+// begun says that the store has records of the run.
+func (f *far) begun() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.head > 0
+}
+
+// close says that nothing more happens.
+func (f *far) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
 }
 
 // forget says that the last document knows nothing of what a process did since: those effects may happen again.

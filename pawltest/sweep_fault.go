@@ -33,6 +33,7 @@ const (
 	JournalAppend   BoundaryKind = "journal append"
 	ToolIntent      BoundaryKind = "tool intent"
 	ToolOutcome     BoundaryKind = "tool outcome"
+	ToolTransaction BoundaryKind = "tool transaction" // effect and outcome together
 	ClaimRun        BoundaryKind = "claim"
 	ReleaseRun      BoundaryKind = "release"
 	ToolEffect      BoundaryKind = "tool effect"
@@ -46,7 +47,7 @@ const (
 // ofStore says that only a run with a store has such boundaries.
 func (k BoundaryKind) ofStore() bool {
 	switch k {
-	case JournalAppend, ToolIntent, ToolOutcome, ClaimRun, ReleaseRun:
+	case JournalAppend, ToolIntent, ToolOutcome, ToolTransaction, ClaimRun, ReleaseRun:
 		return true
 	}
 	return false
@@ -85,8 +86,11 @@ func (f Fault) stops() bool   { return f == Slow || f == SlowTakeover }
 
 // noRow says why a scenario has no rows of a carrier, "" if it has.
 func (s Scenario) noRow(c carrier) string {
-	if s.Cancel && c == byJSON {
+	switch {
+	case s.Cancel && c == byJSON:
 		return "a document cannot be cancelled before somebody resumes it"
+	case s.Committed != nil && c != inStore:
+		return "a transactional tool needs a store"
 	}
 	return ""
 }
@@ -95,6 +99,8 @@ func (s Scenario) noRow(c carrier) string {
 func (s Scenario) impossible(p point) string {
 	f, k := p.fault, p.boundary.Kind
 	switch {
+	case s.Committed != nil && k == ToolEffect && (f == SecondDriver || f.stops()):
+		return "whoever is inside a transaction keeps every other writer out"
 	case p.carrier == inProcess && f.crashes():
 		return "nothing is live after a crash"
 	case p.carrier != inStore && (f == SecondDriver || f.stops()):

@@ -22,9 +22,11 @@ type ending struct {
 	Usage  pawl.Usage
 	// Session, Wire and Replay are the conversation as the session, the model and the caller know it.
 	Session, Wire, Replay []item.Item
-	// Effects are "TOOL CALL ARGUMENTS KEY", sorted; Asked the keys of calls that the run asked about.
+	// Effects are "TOOL CALL ARGUMENTS KEY", sorted; Asked are the keys of the calls that somebody was asked about.
 	Effects []string
-	Asked   []string
+	Asked   map[string]bool
+	// Committed is what transactional tools committed.
+	Committed []string
 }
 
 // ending looks at what is left behind.
@@ -45,7 +47,14 @@ func (st *stage) ending(res *pawl.Result, err error) *ending {
 	if res != nil {
 		e.Status, e.Final, e.Usage, e.Replay = res.Status, res.FinalOutput, res.Usage, res.ToInputList()
 	}
-	e.Session = st.rows()
+	e.Session, e.Asked = st.rows(), st.asked
+	if st.scenario.Committed != nil {
+		var err error
+		if e.Committed, err = st.scenario.Committed(st.store); err != nil {
+			st.far.problem("what was committed: %v", err)
+		}
+		slices.Sort(e.Committed)
+	}
 	f := st.far
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,6 +87,9 @@ func (st *stage) rows() []item.Item {
 // doubted checks that a call may be in doubt.
 func (st *stage) doubted(in pawl.Interruption) {
 	st.far.note("  in doubt: %s %s", in.Tool, in.CallID)
+	if st.scenario.NoDoubt {
+		st.far.problem("liveness: %s %s is in doubt, and its far side can tell", in.Tool, in.CallID)
+	}
 	if class := st.far.classes[in.Tool]; class != pawl.AtMostOnce {
 		st.far.problem("liveness: %s %s is in doubt, and its class is %s", in.Tool, in.CallID, class)
 	}
@@ -88,11 +100,11 @@ func (st *stage) doubted(in pawl.Interruption) {
 
 // afterwards lets a process that was stopped go on, and repeats every command: none of it may change anything [G6].
 func (st *stage) afterwards(w *World) {
-	first, effects, requests := st.end, st.far.count(), st.far.accepted
+	first, effects, requests := st.end, st.far.count(), st.far.answered()
 	if !st.back {
 		st.goOn()
 		st.unchanged("a process that was stopped and went on", first, effects)
-		requests = st.far.accepted // nothing can keep a request back that is on its way
+		requests = st.far.answered() // nothing can keep a request back that is on its way
 	}
 	st.end = nil
 	st.calls++
@@ -115,7 +127,7 @@ func (st *stage) afterwards(w *World) {
 	}
 	st.decideAgain(w)
 	st.unchanged("resuming and deciding again", first, effects)
-	if st.far.accepted != requests {
+	if st.far.answered() != requests {
 		st.far.problem("G6: resuming again asked the model")
 	}
 	st.end = first
@@ -305,6 +317,9 @@ func (st *stage) compare(want *ending, excused map[string]bool) {
 	}
 	if a, b := mask(want.Effects), mask(got.Effects); !slices.Equal(a, b) {
 		f.problem("the effects differ from those without the fault: %s", difference(a, b))
+	}
+	if !slices.Equal(got.Committed, want.Committed) && len(excused) == 0 {
+		f.problem("committed: %q, without the fault %q", got.Committed, want.Committed)
 	}
 	st.compareUsage(want.Usage, got.Usage)
 }

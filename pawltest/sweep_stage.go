@@ -42,13 +42,15 @@ type stage struct {
 	decided []pawl.Decision
 	settled map[string]bool // calls in doubt that were given an output
 	edited  map[string]bool // calls that were given other arguments
+	asked   map[string]bool // keys of the calls that somebody was asked about
 	zombie  *World          // the process that was stopped
 	back    bool            // it went on
 	end     *ending
 }
 
 func (s Scenario) stage(p point, template string) *stage {
-	return &stage{scenario: s, point: p, template: template, far: newFar(s), settled: map[string]bool{}, edited: map[string]bool{}}
+	st := &stage{scenario: s, point: p, template: template, far: newFar(s), settled: map[string]bool{}, edited: map[string]bool{}, asked: map[string]bool{}}
+	return st
 }
 
 func (st *stage) runID() string { return "sweep-" + st.scenario.Name }
@@ -74,11 +76,16 @@ func (st *stage) arrive(w *World, kind BoundaryKind, name string) Fault {
 	if b != st.point.boundary {
 		st.far.problem("the scenario does not repeat itself: boundary %s was %s", b, st.point.boundary)
 	}
-	exposed := st.far.openCalls()
-	st.mu.Lock()
-	st.exposed = exposed
-	st.mu.Unlock()
+	st.expose()
 	return st.point.fault
+}
+
+// expose notes which calls are under way at this moment.
+func (st *stage) expose() {
+	open := st.far.openCalls()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.exposed = append(st.exposed, open...)
 }
 
 // boot starts a process.
@@ -92,6 +99,9 @@ func (st *stage) boot() *World {
 	w.runner = &pawl.Runner{}
 	if st.store != nil {
 		w.store = sweptStore{st.store, w}
+		if t, ok := st.store.(journal.Transactor); ok {
+			w.store = sweptTransactor{sweptStore{st.store, w}, t}
+		}
 		w.runner.Store = w.store
 	}
 	return w
@@ -99,6 +109,7 @@ func (st *stage) boot() *World {
 
 // reboot starts a process after the last one died or was stopped. It knows what is stored or saved.
 func (st *stage) reboot() *World {
+	st.expose()
 	st.openStore()
 	st.state = nil
 	if st.point.carrier == byJSON && st.saved != nil {
@@ -163,7 +174,7 @@ func (st *stage) play() {
 	close(st.over)
 	st.running.Wait()
 	time.Sleep(time.Hour) // for what is left to end: bodies of tools, leases that are renewed
-	st.far.closed = true
+	st.far.close()
 	for _, store := range st.opened {
 		if err := closeStore(store); err != nil {
 			st.far.problem("the store: %v", err)
@@ -215,7 +226,7 @@ func (st *stage) next(w *World) *World {
 // from is what to resume from, nil if the run has to be started.
 func (st *stage) from() pawl.Resumable {
 	if st.point.carrier == inStore && !st.begun && st.point.stream {
-		st.begun = st.far.head > 0 // a caller who does not know whether it has begun may ask the store, or start it again
+		st.begun = st.far.begun() // a caller who does not know whether it has begun may ask the store, or start it again
 	}
 	switch {
 	case st.state != nil:
@@ -300,7 +311,7 @@ func (st *stage) undeliverable(err error) bool {
 func (st *stage) rival() {
 	w := st.boot()
 	var from pawl.Resumable
-	if st.far.head > 0 {
+	if st.far.begun() {
 		from = pawl.RunID(st.runID())
 	}
 	f := w.call(func() (*pawl.Result, error) { return w.drive(from) })
@@ -341,11 +352,16 @@ func (st *stage) decide(w *World, res *pawl.Result) *World {
 	var open []pawl.Interruption
 	var decisions []pawl.Decision
 	for _, in := range res.Interruptions {
-		if in.Kind == pawl.InDoubt {
+		switch in.Kind {
+		case pawl.InDoubt:
+			st.doubted(in)
 			decisions = append(decisions, st.settle(in))
-			continue
+		case pawl.External:
+			decisions = append(decisions, st.settle(in))
+		default:
+			st.asked[in.Key] = true
+			open = append(open, in)
 		}
-		open = append(open, in)
 	}
 	if len(open) > 0 && st.scenario.Cancel {
 		return st.went(w, w.call(func() (*pawl.Result, error) {
@@ -358,7 +374,11 @@ func (st *stage) decide(w *World, res *pawl.Result) *World {
 		st.note(d, open)
 	}
 	decisions = append(decisions, made...)
-	if len(decisions) == 0 {
+	switch {
+	case len(decisions) > 0:
+	case made != nil:
+		return st.next(w)
+	default:
 		st.end = st.ending(res, nil)
 		return w
 	}
@@ -414,14 +434,16 @@ func (st *stage) note(d pawl.Decision, open []pawl.Interruption) {
 			st.edited[in.CallID] = d.Arguments != ""
 			st.far.mu.Lock()
 			st.far.allowed[in.Key] = true
+			if d.Always {
+				st.far.always[in.Tool] = true
+			}
 			st.far.mu.Unlock()
 		}
 	}
 }
 
-// settle decides about a call in doubt, by what the far side knows.
+// settle decides about a call in doubt, or one whose result comes later, by what the far side knows.
 func (st *stage) settle(in pawl.Interruption) pawl.Decision {
-	st.doubted(in)
 	time.Sleep(time.Until(in.NotBefore))
 	st.far.mu.Lock()
 	answer, done := st.far.answers[in.Key]

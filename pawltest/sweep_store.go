@@ -49,10 +49,7 @@ func (s sweptStore) Release(ctx context.Context, run string, epoch uint64) error
 func (s sweptStore) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
 	w := s.world
 	w.stage.takeover(w)
-	w.mu.Lock()
-	failing := w.failing
-	w.mu.Unlock()
-	if failing {
+	if w.isFailing() {
 		return ErrSwept
 	}
 	kind, name := describe(recs)
@@ -63,6 +60,37 @@ func (s sweptStore) Append(ctx context.Context, run string, epoch, after uint64,
 		}
 		return err
 	})
+}
+
+// sweptTransactor is a store that lends its transaction to tools.
+type sweptTransactor struct {
+	sweptStore
+	transactor journal.Transactor
+}
+
+func (s sweptTransactor) Transact(ctx context.Context, run string, epoch, after uint64, fn func(context.Context, any) ([]journal.Record, error)) error {
+	w := s.world
+	w.stage.takeover(w)
+	if w.isFailing() {
+		return ErrSwept
+	}
+	err := w.at(ToolTransaction, fmt.Sprintf("process %d", w.number), func() error {
+		var recs []journal.Record
+		err := s.transactor.Transact(ctx, run, epoch, after, func(ctx context.Context, tx any) (_ []journal.Record, err error) {
+			w.lent(true)
+			defer w.lent(false)
+			recs, err = fn(ctx, tx)
+			return recs, err
+		})
+		if err == nil {
+			w.stage.far.appended(epoch, after, recs)
+		}
+		return err
+	})
+	if dead := w.alive(); dead != nil {
+		return dead // it died inside, and what it did was rolled back
+	}
+	return err
 }
 
 func (s sweptStore) Read(ctx context.Context, run string, after uint64) ([]journal.Record, error) {

@@ -26,6 +26,7 @@ type World struct {
 	dead    bool
 	stopped chan struct{} // closed when a process that was stopped goes on; nil if it was not
 	failing bool          // the store takes nothing until the call of the API has ended
+	inTx    bool          // it is inside a transaction of the store, which its death rolls back
 	calls   []call        // under way, the latest last
 }
 
@@ -130,8 +131,11 @@ func (w *World) at(kind BoundaryKind, name string, do func() error) error {
 // over.
 func (w *World) alive() error {
 	w.mu.Lock()
-	dead, stopped := w.dead, w.stopped
+	dead, stopped, inTx := w.dead, w.stopped, w.inTx
 	w.mu.Unlock()
+	if dead && inTx {
+		return errOver
+	}
 	if dead {
 		<-w.stage.over
 		return errOver
@@ -141,6 +145,20 @@ func (w *World) alive() error {
 		time.Sleep(time.Millisecond) // whoever was stopped at the boundary goes as far as it gets before its lease is looked after
 	}
 	return nil
+}
+
+// isFailing says that the store takes nothing.
+func (w *World) isFailing() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failing
+}
+
+// lent says whether the process is inside a transaction of the store.
+func (w *World) lent(in bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inTx = in
 }
 
 // die lets the process crash.

@@ -2,14 +2,17 @@ package sweep
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/pawltest"
 	"github.com/pawl-agents/pawl/session"
+	"github.com/pawl-agents/pawl/sqlstore"
 )
 
 // payment is what every tool here takes.
@@ -23,21 +26,39 @@ type tool struct {
 	effect  pawl.Effect
 	gated   bool
 	unknown pawl.OnUnknown
+	// recovers says that the far side can be asked, pending that its answer comes later, asks that the body asks before it acts.
+	recovers, pending, asks bool
+	expires                 time.Duration
 	// refuses is why the body does nothing, and err what it returns after the far side acted.
 	refuses, err error
 }
 
 func (d tool) make(w *pawltest.World) pawl.Tool {
-	f := pawl.Func[payment, string]{Name: d.name, Effect: d.effect, OnUnknown: d.unknown,
+	f := pawl.Func[payment, string]{Name: d.name, Effect: d.effect, OnUnknown: d.unknown, Expires: d.expires,
 		Run: func(ctx context.Context, c *pawl.Call, _ payment) (string, error) {
-			if d.refuses != nil {
+			switch {
+			case d.refuses != nil:
 				return "", d.refuses
+			case d.asks && c.Approvals == 0:
+				return "", pawl.AskAgain("really?")
 			}
 			answer, err := w.Do(ctx, c, d.name+" done")
+			if d.pending && err == nil {
+				return "", pawl.ErrPending
+			}
 			return answer, errors.Join(err, d.err)
 		}}
 	if d.gated {
 		f.Approve = pawl.AlwaysAsk[payment]
+	}
+	if d.recovers {
+		f.Recover = func(_ context.Context, c *pawl.Call, _ payment) (pawl.Recovered[string], error) {
+			answer, ok := w.Answer(c.Key)
+			if !ok {
+				return pawl.Recovered[string]{Answer: pawl.DidNotHappen}, nil
+			}
+			return pawl.Recovered[string]{Answer: pawl.Happened, Output: answer}, nil
+		}
 	}
 	return pawl.NewTool(f)
 }
@@ -249,14 +270,81 @@ func classes() []pawltest.Scenario {
 	gatedPut := put
 	gatedPut.gated = true
 	return []pawltest.Scenario{
-		{Name: "read-only", Agent: agent(lookUp), Script: payAndSay("look_up"), Session: pawltest.BatchSession},
-		{Name: "idempotent", Agent: agent(gatedPut), Script: payAndSay("put"), Session: pawltest.PlainSession, WantEffects: []string{`put {"amount":5}`}},
+		{Name: "read-only", Agent: agent(lookUp), Script: payAndSay("look_up"), Session: pawltest.BatchSession, NoDoubt: true},
+		{Name: "recovered", Agent: agent(tool{name: "send", recovers: true}), Script: payAndSay("send"), Session: pawltest.BatchSession, NoDoubt: true,
+			WantEffects: []string{`send {"amount":5}`}},
+		{Name: "result comes later", Agent: agent(tool{name: "send", pending: true}), Script: payAndSay("send"), Session: pawltest.PlainSession,
+			WantEffects: []string{`send {"amount":5}`}},
+		{Name: "tool asks again", Agent: agent(tool{name: "send", asks: true, gated: true}), Script: payAndSay("send"), Session: pawltest.BatchSession,
+			WantEffects: []string{`send {"amount":5}`}},
+		{Name: "approval expires", Agent: agent(tool{name: "send", gated: true, expires: time.Hour}), Script: payAndSay("send"), Session: pawltest.BatchSession,
+			WantEffects: []string{}, Decide: tooLate},
+		transactional(),
+		{Name: "idempotent", Agent: agent(gatedPut), NoDoubt: true, Script: payAndSay("put"), Session: pawltest.PlainSession, WantEffects: []string{`put {"amount":5}`}},
 		{Name: "at most once, told", Agent: agent(told), Script: payAndSay("send"), Session: pawltest.BatchSession, WantEffects: []string{`send {"amount":5}`}},
 		{Name: "at most once, unknown", Agent: agent(unknown), Script: payAndSay("send"), Session: pawltest.BatchSession, WantEffects: []string{`send {"amount":5}`}},
 		{Name: "one of each", Agent: agent(lookUp, put, send, tell), Session: pawltest.PlainSession,
 			Script:      []pawltest.ScriptedStep{turn(call("c1", "look_up"), call("c2", "put"), call("c3", "send"), call("c4", "tell")), turn(says("done"))},
 			WantEffects: []string{`look_up {"amount":5}`, `put {"amount":5}`, `send {"amount":5}`, `tell {"amount":5}`}},
 	}
+}
+
+// tooLate lets an approval expire.
+func tooLate([]pawl.Interruption) []pawl.Decision {
+	time.Sleep(2 * time.Hour)
+	return []pawl.Decision{}
+}
+
+// transactional is a call whose tool writes to a table beside the run.
+func transactional() pawltest.Scenario {
+	s := inStore(pawltest.Scenario{Name: "transactional", Session: pawltest.SessionInStore, NoDoubt: true, WantEffects: []string{`book {"amount":5}`},
+		Agent: func(w *pawltest.World) *pawl.Agent {
+			book := sqlstore.NewTxTool(sqlstore.TxFunc[payment, string]{Name: "book", Run: func(ctx context.Context, tx *sql.Tx, c *pawl.Call, _ payment) (string, error) {
+				if _, err := tx.ExecContext(ctx, `INSERT INTO bookings VALUES (?)`, c.Key); err != nil {
+					return "", err
+				}
+				return w.Do(ctx, c, "booked")
+			}})
+			return &pawl.Agent{Name: "Desk", Model: w.Model(), Tools: []pawl.Tool{book}}
+		},
+		Script:    payAndSay("book"),
+		Committed: bookings,
+	})
+	s.Store = openBookings
+	return s
+}
+
+// openBookings opens a store that has a table of ours.
+func openBookings(dir string) (journal.Driver, error) {
+	driver, err := openSQLite(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = driver.(*sqlstore.Store).Update(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS bookings (key TEXT)`)
+		return err
+	})
+	return driver, err
+}
+
+// bookings returns the rows of the table.
+func bookings(store journal.Driver) (keys []string, err error) {
+	err = store.(*sqlstore.Store).View(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, `SELECT key FROM bookings`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var key string
+			if err := rows.Scan(&key); err != nil {
+				return err
+			}
+			keys = append(keys, key)
+		}
+		return rows.Err()
+	})
+	return keys, err
 }
 
 var tell = tool{name: "tell", unknown: pawl.UnknownTell}

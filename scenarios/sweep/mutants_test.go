@@ -60,11 +60,17 @@ var mutants = []mutant{
 	{"a repeat of what may be done once", []change{
 		{"internal/machine/fold_calls.go", "c.exposed = c.exposed || !c.transactional()\n", "c.exposed = c.exposed || !c.transactional()\n\t\tif MUTANT {\n\t\t\tm.move(c, callReady)\n\t\t\treturn\n\t\t}\n"},
 	}, "no session", "store/run", "G1: send c1 took effect 2 times, and may once"},
+	{"a claim that approves", []change{
+		{"internal/machine/fold_calls.go", "\tif c.state != callDoubt {\n\t\treturn\n\t}\n\tc.query", "\tif c.state == callAsked && MUTANT {\n\t\tm.move(c, callReady)\n\t}\n\tif c.state != callDoubt {\n\t\treturn\n\t}\n\tc.query"},
+	}, "approved", "store/run", "G7: pay c1 ran before anybody approved it"},
+	{"a recovery that is not asked", []change{
+		{"internal/machine/fold_calls.go", "c.query = c.recoverable() // [M8.16]", "c.query = c.recoverable() && !MUTANT // [M8.16]"},
+	}, "recovered", "store/run", "liveness: send c1 is in doubt, and its far side can tell"},
 	{"usage counted twice", []change{
 		{"internal/machine/fold.go", "m.usage.add(b.Usage)", "m.usage.add(b.Usage)\n\tif MUTANT {\n\t\tm.usage.add(b.Usage)\n\t}"},
 	}, "answer", "live/run", "usage: 220 tokens were counted, and the model reported 110"},
 	{"a key for each attempt", []change{
-		{"internal/machine/rules.go", "Key: m.KeyOf(c.id), NotAfter: notAfter", "NotAfter: notAfter, Key: Key(m.run, map[bool]string{true: id.String()}[MUTANT], c.id)"},
+		{"effect_tool.go", "Key: d.m.KeyOf(id), Attempt", "Key: machine.Key(d.m.Run(), map[bool]string{true: id.String()}[MUTANT], id), Attempt"},
 	}, "idempotent", "store/run", "the effects differ from those without the fault"},
 }
 
