@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -188,10 +187,6 @@ func (s *script) do(text string) string {
 		f := s.fact(text)
 		if err := s.m.Check(f); err != nil {
 			s.held = false
-			var flying *InFlightError
-			if errors.As(err, &flying) {
-				return fmt.Sprintf("refused: %v, until %d", err, flying.Until)
-			}
 			return "refused: " + err.Error()
 		}
 		s.m.Step(f)
