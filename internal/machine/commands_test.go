@@ -246,15 +246,15 @@ func (s *script) replan(pc *journal.PlannedCall, word, rest string, items []item
 	}
 }
 
-// decided reads: decide INTERRUPTION VERDICT [sticky] [args=JSON] [by=NAME] [digest=none],
-// and a text.
+// decided reads: decide INTERRUPTION VERDICT [sticky] [args=JSON] [by=NAME] [why=WORD]
+// [digest=none], and a text.
 func (s *script) decided(c command) journal.Body {
 	call, stage, err := ParseInterruptionID(c.word(1))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	b := &journal.Decided{Call: call, Stage: stage, Verdict: journal.Verdict(c.word(2)), Sticky: c.has("sticky"),
-		Arguments: c.options["args"], Text: c.text(), By: "ann"}
+		Arguments: c.options["args"], Text: c.text(), By: "ann", Why: c.options["why"]}
 	if by, ok := c.options["by"]; ok {
 		b.By = by
 	}

@@ -25,7 +25,7 @@ func (m *Machine) fold(f journal.Fact) {
 	case *journal.Prepared:
 		m.foldPrepared(b)
 	case *journal.Intended:
-		m.foldIntended(b)
+		m.foldIntended(f.Time, b)
 	case *journal.Responded:
 		m.foldResponded(b)
 	case *journal.Planned:
@@ -75,6 +75,7 @@ func (m *Machine) foldStarted(b *journal.Started) {
 func (m *Machine) foldForked(b *journal.Forked) {
 	if b.Run != m.run {
 		m.epoch, m.owner = 0, journal.Owner{}
+		m.unknowns = nil // they are that run's
 	}
 	m.run, m.session = b.Run, b.Session
 	m.persisted, m.batches, m.open = 0, 0, nil
@@ -146,7 +147,7 @@ func (m *Machine) foldPrepared(b *journal.Prepared) {
 	}
 }
 
-func (m *Machine) foldIntended(b *journal.Intended) {
+func (m *Machine) foldIntended(now int64, b *journal.Intended) {
 	switch b.ID.Kind {
 	case journal.EffectModel:
 		t := &m.turn
@@ -160,7 +161,7 @@ func (m *Machine) foldIntended(b *journal.Intended) {
 	case journal.EffectTool:
 		c := m.find(b.ID)
 		m.move(c, callRunning)
-		c.attempt, c.epoch, c.notAfter, c.before = b.ID.A, m.epoch, b.NotAfter, c.exposed
+		c.attempt, c.epoch, c.begun, c.notAfter, c.before = b.ID.A, m.epoch, now, b.NotAfter, c.exposed
 	}
 }
 

@@ -92,7 +92,8 @@ func (m *Machine) foldSettled(now int64, b *journal.Settled) {
 	c := m.find(b.ID)
 	switch {
 	case c.state == callSettled:
-		return // evidence [M8.13]
+		m.evidence(c, b)
+		return
 	case b.Outcome == journal.NotExecuted:
 		m.move(c, callReady)
 		return
@@ -161,6 +162,9 @@ func (m *Machine) settle(r *response, c *call, o journal.Outcome, out item.Item)
 	}
 	m.move(c, callSettled)
 	c.outcome = o
+	if o == journal.Unknown {
+		m.unknown(c)
+	}
 	m.history[c.out].item = out
 	r.unsettled--
 	m.settleResponse(r)

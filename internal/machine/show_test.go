@@ -38,6 +38,13 @@ var views = map[string]func(*script, command) string{
 		return text
 	},
 	"deadline": func(s *script, _ command) string { return fmt.Sprint(s.m.Deadline()) },
+	"unsettled": func(s *script, _ command) string {
+		var list []string
+		for u := range s.m.Unsettled() {
+			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s %s attempt=%d begun=%d %s %s", u.Standing, u.Call, u.CallID, u.Tool, u.Attempt, u.Begun, u.Interruption, u.Note)))
+		}
+		return strings.Join(list, "\n")
+	},
 	"failure": func(s *script, _ command) string {
 		if f := s.m.Failure(); f != nil {
 			return fmt.Sprintf("%s %s: %s", f.ID, f.Code, f.Error)

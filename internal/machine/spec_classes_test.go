@@ -163,6 +163,44 @@ start t1.1.2 key pawl_e0ee4f1f not after 601000`) // its repeat is harmless
 	s.refused(notDueText, "settle t1.1.1 done running late")
 }
 
+func TestM8_23_WhatNobodyKnows(t *testing.T) {
+	s := planned(t, "start", "tool pay\ntool look readonly\ntool put idempotent\ntool wipe wait\ntool ask recover",
+		"call c1 pay {}\ncall c2 look {}\ncall c3 put {}\ncall c4 wipe {}\ncall c5 ask {}\ncall c6 pay {}\ncall c7 pay {}\ncall c8 pay {}")
+	s.then("unsettled", `
+running t1.0.0 c1 pay attempt=1 begun=1000
+running t1.3.0 c4 wipe attempt=1 begun=1000
+running t1.4.0 c5 ask attempt=1 begun=1000
+running t1.5.0 c6 pay attempt=1 begun=1000
+running t1.6.0 c7 pay attempt=1 begun=1000
+running t1.7.0 c8 pay attempt=1 begun=1000`)
+	s.given("settle t1.7.1 done", "settle t1.6.1 pending | the bank", "settle t1.0.1 unknown error | no answer", "settle t1.1.1 done", "settle t1.4.1 unknown error | hm", "wait 1s")
+	s.given("settle t1.2.1 unknown", "settle t1.2.2 unknown", "settle t1.2.3 unknown error | odd", "claim gone") // of t1.3 and t1.5
+	s.then("unsettled", `
+told t1.0.0 c1 pay attempt=1 begun=1000  no answer
+told t1.2.0 c3 put attempt=3 begun=2000  odd
+in-doubt t1.3.0 c4 wipe attempt=1 begun=1000 1.3#1
+in-doubt t1.4.0 c5 ask attempt=1 begun=1000  hm
+in-doubt t1.5.0 c6 pay attempt=1 begun=1000 1.5#1
+external t1.6.0 c7 pay attempt=1 begun=1000 1.6#1 the bank`)
+	// An answer is known; giving up is not.
+	s.given("decide 1.5#1 settle | paid", "decide 1.3#1 giveup why=lost", "settle t1.6.1 failed", "settle t1.4.1 done")
+	s.then("unsettled", `
+told t1.0.0 c1 pay attempt=1 begun=1000  no answer
+told t1.2.0 c3 put attempt=3 begun=2000  odd
+told t1.3.0 c4 wipe attempt=1 begun=1000  lost`)
+	// Evidence that says what happened, from any attempt [M8.13].
+	s.given("settle t1.0.1 unknown error | again", "settle t1.2.1 done | put", "settle t1.3.1 failed | no file")
+	s.then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000  no answer")
+
+	// A cancelled run; the open call waits for its body.
+	c := planned(t, "start", "tool pay\ntool look readonly recover", "call c1 pay {}\ncall c2 pay {}\ncall c3 look {}").given("settle t1.0.1 pending", "claim gone")
+	c.given("cancel").then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000\ntold t1.1.0 c2 pay attempt=1 begun=1000")
+
+	// The calls of a run are not those of its fork.
+	f := planned(t, "start", "tool pay\ntool buy ask", "call c1 pay {}\ncall c2 buy {}").given("settle t1.0.1 unknown", "fork run=run-2", "claim", "decide 1.1#0 approve", "settle t1.1.1 unknown")
+	f.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000")
+}
+
 func TestM9_14_AskedAgain(t *testing.T) {
 	s := planned(t, "start", "tool pay ask", "call c1 pay {\"cents\":5}").given("decide 1.0#0 approve args={\"cents\":4}", "settle t1.0.1 asks | Sure?")
 	s.refused(digestText, "decide 1.0#1 approve digest=plan").refused(verdictText, "decide 1.0#1 settle", "decide 1.0#1 retry",

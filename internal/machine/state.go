@@ -33,6 +33,7 @@ type state struct {
 	seen      map[string]*call // by call id, if the model's ids are unique
 	chain     chain
 	maxTurns  int
+	unknowns  []*call // settled as unknown, and nothing came in since
 
 	sticky    map[string]*journal.Decided // by tool identity
 	failure   *journal.Failed
@@ -109,6 +110,7 @@ type call struct {
 	state     callState
 	attempt   int
 	epoch     uint64
+	begun     int64 // when the newest attempt was intended
 	notAfter  int64
 	blocked   int64  // nobody may act on the call in doubt before this time
 	exposed   bool   // an attempt may have happened

@@ -49,8 +49,8 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object instead of text")
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(a.demoCommand(), a.runsCommand(), a.showCommand(), a.approveCommand(), a.rejectCommand(), a.settleCommand(), a.resumeCommand(),
-		a.auditCommand(), a.verifyCommand(), a.proveCommand(), a.sampleCommand())
+	root.AddCommand(a.demoCommand(), a.runsCommand(), a.unsettledCommand(), a.showCommand(), a.approveCommand(), a.rejectCommand(), a.settleCommand(),
+		a.resumeCommand(), a.auditCommand(), a.verifyCommand(), a.proveCommand(), a.sampleCommand())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = usage(cmd.Args)
 	}

@@ -1,0 +1,108 @@
+package machine
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// Standing says how a call stands whose effect nobody knows.
+type Standing int
+
+// The standings.
+const (
+	// StandsRunning: it is intended. That is doubt if nobody drives the run.
+	StandsRunning Standing = iota
+	StandsInDoubt
+	StandsExternal
+	// StandsTold: it is settled as unknown, and nothing came in since.
+	StandsTold
+)
+
+// String returns the standing in lower case.
+func (s Standing) String() string { return [...]string{"running", "in-doubt", "external", "told"}[s] }
+
+// Unsettled is a call whose effect nobody knows.
+type Unsettled struct {
+	Standing Standing
+	Call     journal.EffectID // without attempt
+	Tool     string
+	CallID   string
+	Attempt  int
+	// Begun is when the newest attempt was intended, in Unix milliseconds.
+	Begun int64
+	// Note is what came with the outcome, or why somebody gave up. Empty after a crash.
+	Note string
+	// Interruption is the id of the call's open interruption, empty without one.
+	Interruption string
+}
+
+// Unsettled returns the calls whose effect nobody knows [M8.23]: those that were settled so,
+// in the order in which they were, then the open ones in model order.
+func (m *Machine) Unsettled() iter.Seq[Unsettled] {
+	return func(yield func(Unsettled) bool) {
+		for _, c := range m.unknowns {
+			if !yield(c.unsettled(StandsTold)) {
+				return
+			}
+		}
+		r := m.last()
+		if r == nil || r.unsettled == 0 {
+			return
+		}
+		for _, c := range r.calls {
+			standing, ok := c.standing()
+			if !ok {
+				continue
+			}
+			u := c.unsettled(standing)
+			if _, asked := c.openKind(); asked && m.cancelled == nil {
+				u.Interruption = InterruptionID(c.id, c.stage())
+			}
+			if !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+// standing says how an open call stands whose effect nobody knows. One that does no harm
+// when it is repeated, or that commits with its outcome, is not left so by a crash.
+func (c *call) standing() (s Standing, ok bool) {
+	switch c.state {
+	case callDoubt:
+		return StandsInDoubt, true
+	case callPending:
+		return StandsExternal, true
+	case callRunning:
+		return StandsRunning, !c.harmless() && !c.transactional()
+	}
+	return s, false
+}
+
+func (c *call) unsettled(s Standing) Unsettled {
+	u := Unsettled{Standing: s, Call: c.id, Tool: c.spec.Name, CallID: c.callID, Attempt: c.attempt, Begun: c.begun}
+	if s != StandsRunning { // the note is of an attempt before
+		u.Note = c.note
+	}
+	if n := len(c.later); s == StandsTold && n > 0 && c.later[n-1].Verdict == journal.GiveUp && c.later[n-1].Why != "" {
+		u.Note = c.later[n-1].Why
+	}
+	return u
+}
+
+// unknown keeps a call that is settled as unknown. A call without an effect leaves nothing
+// to be known.
+func (m *Machine) unknown(c *call) {
+	if c.spec.Class != journal.ReadOnly {
+		m.unknowns = append(m.unknowns, c)
+	}
+}
+
+// evidence drops a call of which somebody has said what it did [M8.13].
+func (m *Machine) evidence(c *call, b *journal.Settled) {
+	if b.Outcome == journal.Done || b.Outcome == journal.ToolFailed {
+		m.unknowns = slices.DeleteFunc(m.unknowns, func(o *call) bool { return o == c })
+	}
+}
