@@ -231,22 +231,22 @@ func TestUnsettledOverManyRuns(t *testing.T) {
 	store := journal.NewMemory()
 	r := &pawl.Runner{Store: store}
 	lost := payer("support", &effects{}, saying(pawl.ErrOutcomeUnknown, nil))
-	const runs = 450
+	const runs = 230
 	for i := range runs {
 		must(t)(r.Run(t.Context(), lost, pawl.UserText("pay"), &pawl.RunOptions{ID: fmt.Sprint("r", i)}))
 	}
-	r.Store = illegible{store, "r300"}
+	r.Store = illegible{store, "r100"}
 	var good, bad []string
 	for u, err := range r.Unsettled(t.Context(), nil) {
 		if err == nil {
 			good = append(good, u.Run)
 			continue
 		}
-		if errors.Is(err, errDead) && strings.Contains(err.Error(), "r300") {
+		if errors.Is(err, errDead) && strings.Contains(err.Error(), "r100") {
 			bad = append(bad, u.Run)
 		}
 	}
-	if !slices.Equal(bad, []string{"r300"}) || len(good) != runs-1 || good[0] != "r449" || good[runs-2] != "r0" {
+	if !slices.Equal(bad, []string{"r100"}) || len(good) != runs-1 || good[0] != "r229" || good[runs-2] != "r0" {
 		t.Errorf("%d runs from %s to %s, unreadable %q", len(good), good[0], good[len(good)-1], bad)
 	}
 	for range r.Unsettled(t.Context(), nil) {
