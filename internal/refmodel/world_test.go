@@ -127,6 +127,13 @@ func (d *drive) Append(ctx context.Context, run string, epoch, after uint64, rec
 	return err
 }
 
+func (d *drive) Post(ctx context.Context, run string, e journal.Entry) error {
+	if d.dead.Load() || d.full.Load() {
+		return errDown
+	}
+	return d.Driver.Post(ctx, run, e)
+}
+
 func (d *drive) Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error {
 	if d.dead.Load() {
 		return errDown
