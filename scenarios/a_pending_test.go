@@ -55,13 +55,15 @@ func s16Play(w *world) {
 	w.requests(2)
 }
 
-func s17() scenario {
-	alone := func(c cell) string {
-		if c.carrier == byJSON || c.carrier == process {
-			return "a run that is a document alone is not known to who starts another one"
-		}
-		return ""
+// knownToOthers is the reason of variants in which a run is known to who starts another one.
+func knownToOthers(c cell) string {
+	if c.carrier == byJSON || c.carrier == process {
+		return "a run that is a document alone is not known to who starts another one"
 	}
+	return ""
+}
+
+func s17() scenario {
 	return scenario{
 		id: "S17",
 		script: `A run waits for an approval, and the user writes something else on the same session. A new run is refused with an
@@ -74,8 +76,8 @@ himself before he starts the new run: a late approval is refused all the same.`,
 			"https://github.com/crynta/terax-ai/pull/1255",
 		},
 		variants: []variant{
-			{name: "refused", play: s17Refused, impossible: alone},
-			{name: "superseded", play: s17Superseded, impossible: alone},
+			{name: "refused", play: s17Refused, impossible: knownToOthers},
+			{name: "superseded", play: s17Superseded, impossible: knownToOthers},
 			{name: "rejected first", play: s17Rejected},
 		},
 	}

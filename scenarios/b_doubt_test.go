@@ -16,9 +16,9 @@ var (
 	lookupPay     = tool{Name: "pay", Output: "receipt-5", Lookup: true}
 )
 
-// unknown is what the model reads of the call c1 if its outcome is unknown.
-func unknown(key string) string {
-	return "output c1 The outcome of this tool call is unknown: it may or may not have taken effect. Do not assume that it failed. " +
+// unknown is what the model reads of a call if its outcome is unknown.
+func unknown(callID, key string) string {
+	return "output " + callID + " The outcome of this tool call is unknown: it may or may not have taken effect. Do not assume that it failed. " +
 		"Its idempotency key is " + key + "."
 }
 
@@ -55,7 +55,7 @@ then that the outcome is unknown.`,
 		lost.AnswerLost = true
 		output := "output c1 receipt-5"
 		if kind.name == "plain" {
-			output = unknown("pawl_6ed99348d0820e4ca6330138d7366d03")
+			output = unknown("c1", "pawl_6ed99348d0820e4ca6330138d7366d03")
 		}
 		s.variants = append(s.variants, variant{name: kind.name + ", the answer is lost", play: func(w *world) { s22Lost(w, lost, output) }})
 	}
@@ -132,7 +132,7 @@ that the outcome is unknown; the approval is used up either way and is not asked
 				s26Lost(w, tool{Name: "charge", Output: "receipt-5", Gated: true, AnswerLost: true, Class: pawl.Idempotent}, "output c1 receipt-5")
 			}},
 			{name: "plain, the answer is lost", play: func(w *world) {
-				s26Lost(w, tool{Name: "charge", Output: "receipt-5", Gated: true, AnswerLost: true}, unknown("pawl_2c7235b5b34500a680e27b4aaabd4fbd"))
+				s26Lost(w, tool{Name: "charge", Output: "receipt-5", Gated: true, AnswerLost: true}, unknown("c1", "pawl_2c7235b5b34500a680e27b4aaabd4fbd"))
 			}},
 		},
 	}

@@ -47,6 +47,8 @@ type request struct {
 	Supersede bool
 	// Dies is where the process ends.
 	Dies death
+	// Before is what the bodies of calls do before they take effect, by call id; an error is theirs. Another process has none.
+	Before map[string]func(context.Context) error `json:"-"`
 	// LeaveAt says at which event the reader of a stream leaves: "paused", or the call id of an output.
 	LeaveAt string
 }
@@ -127,6 +129,7 @@ var errorNames = []struct {
 	{"journal fault", is(journaltest.ErrLost)},
 	{"session ambiguous", is(pawl.ErrSessionAmbiguous)},
 	{"session mismatch", is(pawl.ErrSessionMismatch)},
+	{"stopped", is(context.Canceled)},
 	{"session waiting", is(pawl.ErrSessionWaiting)},
 	{"session busy", is(pawl.ErrSessionBusy)},
 	{"superseded", is(pawl.ErrSuperseded)},

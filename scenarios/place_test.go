@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
@@ -28,6 +29,7 @@ type setup struct {
 	URL     string // of the model server
 	File    string // of the SQLite store, or of the session alone
 	Log     string // of effects
+	Grace   time.Duration
 }
 
 // sessionKind says what session a run has.
@@ -56,6 +58,8 @@ type tool struct {
 	Lookup bool
 	// AnswerLost says that the first attempt takes effect and its answer gets lost.
 	AnswerLost bool
+	// Timeout bounds the tool.
+	Timeout time.Duration
 	// Description and Schema replace those of the other tools.
 	Description, Schema string
 }
@@ -99,10 +103,16 @@ func (t tool) lookUp(log *pawltest.EffectLog, c *pawl.Call) (pawl.Recovered[stri
 	return pawl.Recovered[string]{Answer: pawl.DidNotHappen}, nil
 }
 
-// make makes the tool as it is in a process that dies at a point, if that is one of the tool's.
-func (t tool) make(log *pawltest.EffectLog, at death) pawl.Tool {
+// make makes the tool as it is in a call of the API.
+func (t tool) make(log *pawltest.EffectLog, r request) pawl.Tool {
+	at := r.Dies
 	about := cmp.Or(t.Description, "For tests.")
-	body := func(_ context.Context, c *pawl.Call) (string, error) {
+	body := func(ctx context.Context, c *pawl.Call) (string, error) {
+		if before := r.Before[c.ID]; before != nil {
+			if err := before(ctx); err != nil {
+				return "", err
+			}
+		}
 		at.here(beforeEffect)
 		if err := t.take(log, c); err != nil {
 			return "", err
@@ -123,7 +133,7 @@ func (t tool) make(log *pawltest.EffectLog, at death) pawl.Tool {
 		}
 		return pawl.NewRawTool(f)
 	}
-	f := pawl.Func[arguments, string]{Name: t.Name, Description: about, Effect: t.Class,
+	f := pawl.Func[arguments, string]{Name: t.Name, Description: about, Effect: t.Class, Timeout: t.Timeout,
 		Run: func(ctx context.Context, c *pawl.Call, _ arguments) (string, error) { return body(ctx, c) }}
 	if t.Lookup {
 		f.Recover = func(_ context.Context, c *pawl.Call, _ arguments) (pawl.Recovered[string], error) {
@@ -196,7 +206,7 @@ func (p *place) agent(r request) *pawl.Agent {
 		tools = r.Tools
 	}
 	for _, t := range slices.Concat(tools, r.MoreTools) {
-		a.Tools = append(a.Tools, t.make(log, r.Dies))
+		a.Tools = append(a.Tools, t.make(log, r))
 	}
 	return a
 }
@@ -228,6 +238,9 @@ func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 			driver = broken{journaltest.Faulty(driver, r.JournalFaults)}
 		}
 		runner = &pawl.Runner{Store: driver}
+	}
+	if p.Grace > 0 {
+		runner.Grace = p.Grace
 	}
 	id := sessionID
 	if r.OtherSession != "" {
@@ -262,4 +275,15 @@ func (o *outcome) document() (*pawl.RunState, error) {
 		return nil, errors.New("the call left no state")
 	}
 	return pawl.ParseRunState(o.Document)
+}
+
+// late counts the late results in the ledger of the run.
+func (p *place) late(ctx context.Context) (n int, err error) {
+	runner, _ := p.options(request{})
+	state, err := runner.State(ctx, p.Run)
+	if err != nil {
+		return 0, err
+	}
+	doc, err := json.Marshal(state)
+	return strings.Count(string(doc), `\"late\":true`), err
 }

@@ -110,7 +110,7 @@ type caller struct {
 }
 
 func (c *caller) agent() *pawl.Agent {
-	return &pawl.Agent{Name: "Desk", Model: c.model, Tools: []pawl.Tool{charge.make(c.log, nowhere)}}
+	return &pawl.Agent{Name: "Desk", Model: c.model, Tools: []pawl.Tool{charge.make(c.log, request{})}}
 }
 
 func (c *caller) start(ctx context.Context, text string) (*pawl.Result, error) {

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -31,6 +32,7 @@ type world struct {
 	log    *pawltest.EffectLog
 	stay   *place // the live carrier's, which lasts
 
+	stop     context.CancelFunc // of the call that is being made
 	last     *outcome
 	outcomes []seen
 	verdicts []verdict
@@ -118,13 +120,14 @@ func (w *world) do(r request) *outcome {
 	w.note(r.Decide)
 	ctx, cancel := context.WithTimeout(w.Context(), callLimit)
 	defer cancel()
+	w.stop = cancel
 	var o *outcome
 	if w.cell.carrier == process && r.Input == nil {
 		o = elsewhere(ctx, w.T, job{Setup: w.setup, Request: r, Document: w.last.Document})
 	} else {
 		w.at(func(p *place) { o = p.call(ctx, r, w.state(r)) })
 	}
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		w.Fatalf("G5: call %d took longer than %s", len(w.outcomes)+1, callLimit)
 	}
 	w.last = o
@@ -296,5 +299,41 @@ func (w *world) close() {
 	}
 	if err := w.server.Close(); err != nil {
 		w.Error(err)
+	}
+}
+
+// stays makes the calls from here on in one place.
+func (w *world) stays() {
+	w.Helper()
+	p, err := open(w.setup)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.stay = p
+}
+
+// leaves ends what stays began, unless the carrier stays anyway.
+func (w *world) leaves() {
+	w.Helper()
+	if w.cell.carrier == live {
+		return
+	}
+	if err := w.stay.close(); err != nil {
+		w.Error(err)
+	}
+	w.stay = nil
+}
+
+// eventually waits for what happens by itself.
+func (w *world) eventually(what string, is func() bool) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(callLimit); !is(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			w.Fatalf("G5: not in %s: %s", callLimit, what)
+		}
 	}
 }
