@@ -294,3 +294,35 @@ func TestUnsettledStops(t *testing.T) {
 		}
 	}
 }
+
+// A call that is running is in no doubt, also for a listing that began before its run was taken up.
+func TestUnsettledWhileItRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journal.NewMemory()
+		var before, during []string
+		var listed []journal.RunInfo
+		agent := inBody(&effects{}, func() {
+			before, during = unsettled(t, stale{store, listed}, nil), unsettled(t, store, nil)
+		}, asking)
+		r := &pawl.Runner{Store: store}
+		s := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})).State()
+		var err error
+		if listed, err = store.List(t.Context(), journal.Query{}); err != nil || len(listed) != 1 || listed[0].Holder != nil {
+			t.Fatal(listed, err)
+		}
+		if err := s.Approve(s.Interruptions()[0], "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if res := must(t)(r.Resume(t.Context(), agent, s, nil)); res.FinalOutput != "done" || len(before)+len(during) != 0 {
+			t.Errorf("%+v, listed %q and %q", res, before, during)
+		}
+	})
+}
+
+// stale is a store as it was listed before.
+type stale struct {
+	journal.Driver
+	infos []journal.RunInfo
+}
+
+func (s stale) List(context.Context, journal.Query) ([]journal.RunInfo, error) { return s.infos, nil }
