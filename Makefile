@@ -8,6 +8,10 @@ GOFMT ?= $(shell $(GO) env GOROOT)/bin/gofmt
 # SQLite's fsyncs make more of them slower, not faster.
 P ?= 2
 
+# A process under the race detector waits a second at its end, and the tests start hundreds
+# (https://go.dev/doc/articles/race_detector#Options).
+export GORACE ?= atexit_sleep_ms=0
+
 # CI=1 keeps the kinds of proof and cuts their sizes.
 ifneq ($(CI),)
 FUZZTIME  ?= 10s
