@@ -20,15 +20,17 @@ type wakeable struct {
 	cancel context.CancelFunc
 }
 
-// busy returns that context, and the function that says that the driver is free again.
-func (d *drive) busy() (context.Context, func()) {
+// busy returns that context; free says that the driver is free again.
+func (d *drive) busy() context.Context {
 	if d.wakeable == nil || d.wakeable.ctx.Err() != nil {
 		d.wakeable = new(wakeable)
 		d.wakeable.ctx, d.wakeable.cancel = context.WithCancel(d.ctx)
 	}
 	d.calling.Store(d.wakeable)
-	return d.wakeable.ctx, func() { d.calling.Store(nil) }
+	return d.wakeable.ctx
 }
+
+func (d *drive) free() { d.calling.Store(nil) }
 
 // callModel makes one attempt. Every attempt of a turn sends the same request, also in
 // another process: what the turn recorded is what is sent.
@@ -39,8 +41,8 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 	}
 	req := &model.Request{Static: d.request.static, Input: d.input(e.From, e.Upto),
 		PreviousResponseID: e.Previous, ConversationID: d.m.Started().Conversation}
-	ctx, free := d.busy()
-	defer free()
+	ctx := d.busy()
+	defer d.free()
 	if len(d.wake) > 0 {
 		return nil, errWoken
 	}

@@ -21,11 +21,11 @@ func (d *drive) startRecover(e machine.Effect) error {
 		return err
 	}
 	info, _ := d.m.Call(e.About)
-	b, err := d.newBody(e.About, info)
+	b, err := d.newBody(e.About, e.Key, info)
 	d.beside++
 	if b == nil || err != nil || b.tool.recover == nil {
 		s := &journal.Settled{ID: e.About, Outcome: journal.Unknown, Error: "nobody can be asked"}
-		s.Output, _ = answer(info.Item, machine.UnknownText(d.m.KeyOf(e.About)))
+		s.Output, _ = answer(info.Item, machine.UnknownText(e.Key))
 		d.queue = append(d.queue, outcome{id: e.ID, body: s})
 		return nil
 	}

@@ -39,7 +39,7 @@ type body struct {
 // notAfter. An error is of the run store.
 func (d *drive) startTool(e machine.Effect) error {
 	info, _ := d.m.Call(e.ID)
-	b, err := d.newBody(e.ID, info)
+	b, err := d.newBody(e.ID, e.Key, info)
 	if err != nil {
 		s := &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed, Error: errorText(err)}
 		if b == nil {
@@ -66,13 +66,13 @@ func (d *drive) startTool(e machine.Effect) error {
 
 // newBody is a call with its tool and what user code sees of it. Without the tool there is
 // none.
-func (d *drive) newBody(id journal.EffectID, info machine.CallInfo) (*body, error) {
+func (d *drive) newBody(id journal.EffectID, key string, info machine.CallInfo) (*body, error) {
 	t := d.tool(info.Spec.Name)
 	if t == nil {
 		return nil, fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
 	}
 	b := &body{id: id, tool: t, edited: info.Edited}
-	b.call = Call{RunContext: d.runContext(), Tool: t.name, ID: info.CallID, Key: d.m.KeyOf(id), Attempt: id.A, ApprovedBy: info.By,
+	b.call = Call{RunContext: d.runContext(), Tool: t.name, ID: info.CallID, Key: key, Attempt: id.A, ApprovedBy: info.By,
 		Approvals: info.Approvals}
 	var err error
 	if b.fc, b.fits, err = d.functionCall(id, info.Item); err != nil {

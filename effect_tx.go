@@ -72,8 +72,8 @@ func (l *lent) leave() {
 // runTx runs a body in the store's transaction: what it writes and its outcome commit
 // together. Everything before is durable. An error is of the run store.
 func (d *drive) runTx(b *body) error {
-	busy, free := d.busy()
-	defer free()
+	busy := d.busy()
+	defer d.free()
 	b.ctx, b.cancel = context.WithDeadline(busy, time.UnixMilli(b.notAfter))
 	defer b.cancel()
 	if len(d.wake) > 0 { // somebody cancels the run
