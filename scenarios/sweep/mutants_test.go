@@ -70,7 +70,7 @@ var mutants = []mutant{
 		{"internal/machine/fold.go", "m.usage.add(b.Usage)", "m.usage.add(b.Usage)\n\tif MUTANT {\n\t\tm.usage.add(b.Usage)\n\t}"},
 	}, "answer", "live/run", "usage: 220 tokens were counted, and the model reported 110"},
 	{"a key for each attempt", []change{
-		{"effect_tool.go", "Key: d.m.KeyOf(id), Attempt", "Key: machine.Key(d.m.Run(), map[bool]string{true: id.String()}[MUTANT], id), Attempt"},
+		{"internal/machine/rules.go", "Effect{ID: id, Key: m.KeyOf(c.id)", "Effect{ID: id, Key: Key(m.run, map[bool]string{true: id.String()}[MUTANT], c.id)"},
 	}, "idempotent", "store/run", "the effects differ from those without the fault"},
 }
 
