@@ -50,102 +50,107 @@ func notDue(format string, args ...any) error {
 
 // Check says whether a fact may be stepped now. It changes nothing. What passed
 // Check folds without failing, so every bound that fold relies on is here.
-func (m *Machine) Check(f journal.Fact) error {
-	if f.Frame != "" {
-		return notDue("frame %q", f.Frame)
+func (m *Machine) Check(fact journal.Fact) error {
+	f := m.Frame(fact.Frame)
+	if f == nil {
+		return notDue("frame %q", fact.Frame)
 	}
-	if s, ok := f.Body.(*journal.Started); ok {
-		return m.checkStarted(s)
+	return f.check(fact)
+}
+
+func (f *Frame) check(fact journal.Fact) error {
+	if s, ok := fact.Body.(*journal.Started); ok {
+		return f.checkStarted(s)
 	}
 	switch {
-	case m.started == nil:
+	case f.started == nil:
 		return notDue("the run has not started")
-	case m.finished != nil:
-		return m.checkEnded(f)
+	case f.finished != nil:
+		return f.checkEnded(fact)
 	}
-	switch b := f.Body.(type) {
+	switch b := fact.Body.(type) {
 	case *journal.Forked:
-		return m.checkForked(b)
+		return f.checkForked(b)
 	case *journal.Claimed:
-		return m.checkClaimed(b)
+		return f.checkClaimed(b)
 	case *journal.Resumed:
 		return nil
 	case *journal.Cancelled:
-		if m.cancelled != nil {
+		if f.m.cancelled != nil {
 			return ErrSame
 		}
 		return nil
 	case *journal.Decided:
-		return m.checkDecided(f.Time, b)
+		return f.checkDecided(fact.Time, b)
 	case *journal.Intended:
-		return m.checkIntended(b)
+		return f.checkIntended(b)
 	case *journal.Planned:
-		return m.checkPlanned(b)
+		return f.checkPlanned(b)
 	case *journal.Settled:
-		return m.checkSettled(f.Time, b)
+		return f.checkSettled(fact.Time, b)
 	case *journal.Expired:
-		return m.checkExpired(f.Time, b)
+		return f.checkExpired(fact.Time, b)
 	case *journal.Finished:
-		return m.checkFinished(b)
+		return f.checkFinished(b)
 	}
-	return m.checkOutcome(f)
+	return f.checkOutcome(fact)
 }
 
 // checkOutcome checks the facts that end an effect and need few words.
-func (m *Machine) checkOutcome(f journal.Fact) error {
-	switch b := f.Body.(type) {
+func (f *Frame) checkOutcome(fact journal.Fact) error {
+	switch b := fact.Body.(type) {
 	case *journal.Loaded:
-		if m.loaded {
+		if f.loaded {
 			return notDue("the history is loaded")
 		}
 		return nil
 	case *journal.Prepared:
-		return m.checkPrepared(b)
+		return f.checkPrepared(b)
 	case *journal.Responded: // [M5.4]
-		if !m.turn.open || b.ID != m.modelID() {
+		if !f.turn.open || b.ID != f.modelID() {
 			return notDue("no request %s is open", b.ID)
 		}
 		return nil
 	case *journal.Judged:
-		if r := m.last(); r == nil || r.n != b.N || !r.judgeDue() {
+		if r := f.last(); r == nil || r.n != b.N || !r.judgeDue() {
 			return notDue("response %d waits for no verdict on its tools", b.N)
 		}
 		return nil
 	case *journal.Confirmed:
-		return m.checkConfirmed(b)
+		return f.checkConfirmed(b)
 	case *journal.Absent:
-		if !m.inDoubt(f.Time, b.ID) {
+		if !f.inDoubt(fact.Time, b.ID) {
 			return notDue("%s is not in doubt", b.ID)
 		}
 		return nil
 	case *journal.Failed:
-		return m.checkFailed(b)
+		return f.checkFailed(b)
 	case *journal.Fired:
 		if b.ID.Kind != journal.EffectWait {
 			return notDue("%s is no wait", b.ID)
 		}
 		return nil // of a wait that is not wanted any more too [M2.5]
 	}
-	return notDue("fact %T", f.Body)
+	return notDue("fact %T", fact.Body)
 }
 
 // [M1.4] After the end a run takes a new claim and evidence.
-func (m *Machine) checkEnded(f journal.Fact) error {
-	switch b := f.Body.(type) {
+func (f *Frame) checkEnded(fact journal.Fact) error {
+	switch b := fact.Body.(type) {
 	case *journal.Claimed:
-		return m.checkClaimed(b)
+		return f.checkClaimed(b)
 	case *journal.Settled:
-		return m.checkSettled(f.Time, b)
+		return f.checkSettled(fact.Time, b)
 	case *journal.Decided:
-		return m.checkDecided(f.Time, b)
+		return f.checkDecided(fact.Time, b)
 	}
 	return notDue("the run has ended")
 }
 
-func (m *Machine) checkStarted(s *journal.Started) error {
+func (f *Frame) checkStarted(s *journal.Started) error {
 	managed := s.Conversation != "" || s.Previous != "" || s.Auto
 	switch {
-	case m.started != nil:
+	case f.started != nil:
 		return notDue("the run has started")
 	case s.Run == "" || s.Agent == "":
 		return notDue("a run needs an id and an agent")
@@ -161,43 +166,43 @@ func (m *Machine) checkStarted(s *journal.Started) error {
 
 // [M1.9] A call that may have happened happened in the run that was copied: under
 // the fork's own key nobody could tell.
-func (m *Machine) checkForked(b *journal.Forked) error {
+func (f *Frame) checkForked(b *journal.Forked) error {
 	switch {
-	case b.Run == "", b.Run == m.run && (m.session != nil || b.Session == nil):
+	case b.Run == "", b.Run == f.m.id && (f.session != nil || b.Session == nil):
 		return notDue("a fork needs an id of its own")
-	case b.Session != nil && m.managed():
+	case b.Session != nil && f.managed():
 		return notDue("a session and a server-managed conversation exclude each other")
-	case m.started.Conversation != "":
-		return notDue("two runs cannot share conversation %q", m.started.Conversation)
-	case m.Exposed():
+	case f.started.Conversation != "":
+		return notDue("two runs cannot share conversation %q", f.started.Conversation)
+	case f.Exposed():
 		return notDue("a call may have taken effect")
 	}
 	return nil
 }
 
-func (m *Machine) checkClaimed(b *journal.Claimed) error {
-	if b.Epoch <= m.epoch {
-		return notDue("epoch %d is not newer than %d", b.Epoch, m.epoch)
+func (f *Frame) checkClaimed(b *journal.Claimed) error {
+	if b.Epoch <= f.m.epoch {
+		return notDue("epoch %d is not newer than %d", b.Epoch, f.m.epoch)
 	}
 	return nil
 }
 
 // prepareDue says that nothing stands before the next turn [M4.1].
-func (m *Machine) prepareDue() bool {
-	r := m.last()
-	return m.loaded && m.open == nil && !m.owed() && !m.turn.open && !m.turn.again &&
+func (f *Frame) prepareDue() bool {
+	r := f.last()
+	return f.loaded && f.open == nil && !f.owed() && !f.turn.open && !f.turn.again &&
 		(r == nil || r.whole() && !r.judgeDue() && r.final() == nil)
 }
 
-func (m *Machine) checkPrepared(b *journal.Prepared) error {
+func (f *Frame) checkPrepared(b *journal.Prepared) error {
 	switch {
-	case !m.prepareDue():
+	case !f.prepareDue():
 		return notDue("no turn is due")
-	case b.N != m.turns+1:
-		return notDue("turn %d follows turn %d", b.N, m.turns)
-	case b.Upto != m.settled:
-		return notDue("a request up to %d when %d is settled", b.Upto, m.settled)
-	case b.Manifest == nil && m.manifests[b.Same] == nil, b.Manifest != nil && b.Same != b.N:
+	case b.N != f.turns+1:
+		return notDue("turn %d follows turn %d", b.N, f.turns)
+	case b.Upto != f.settled:
+		return notDue("a request up to %d when %d is settled", b.Upto, f.settled)
+	case b.Manifest == nil && f.manifests[b.Same] == nil, b.Manifest != nil && b.Same != b.N:
 		return notDue("turn %d has no manifest of turn %d", b.N, b.Same)
 	}
 	if b.Manifest == nil {
@@ -210,22 +215,22 @@ func (m *Machine) checkPrepared(b *journal.Prepared) error {
 	return notDue("tool use %q", b.Manifest.ToolUse)
 }
 
-func (m *Machine) checkIntended(b *journal.Intended) error {
-	if m.failure != nil {
+func (f *Frame) checkIntended(b *journal.Intended) error {
+	if f.m.failure != nil {
 		return notDue("the run has failed")
 	}
 	due := false
 	switch b.ID.Kind {
 	case journal.EffectModel: // [M5.8]
-		t := &m.turn
-		next := m.modelID()
+		t := &f.turn
+		next := f.modelID()
 		next.A++
-		due = b.ID == next && b.Upto == t.upto && m.cancelled == nil && (t.again || t.doubt && m.started.Conversation == "")
+		due = b.ID == next && b.Upto == t.upto && f.m.cancelled == nil && (t.again || t.doubt && f.started.Conversation == "")
 	case journal.EffectSession:
-		due = m.appendDue(b)
+		due = f.appendDue(b)
 	case journal.EffectTool: // [M8.2]
-		c := m.find(b.ID)
-		due = c != nil && c.state == callReady && b.ID.A == c.attempt+1 && m.cancelled == nil
+		c := f.find(b.ID)
+		due = c != nil && c.state == callReady && b.ID.A == c.attempt+1 && f.m.cancelled == nil
 	}
 	if !due {
 		return notDue("no effect %s is due", b.ID)
@@ -235,24 +240,24 @@ func (m *Machine) checkIntended(b *journal.Intended) error {
 
 // appendDue says that a batch, or another attempt of the open one, may be intended
 // [M10.3] [M10.5] [M10.6].
-func (m *Machine) appendDue(b *journal.Intended) bool {
-	if m.session == nil || m.session.Own {
+func (f *Frame) appendDue(b *journal.Intended) bool {
+	if f.session == nil || f.session.Own {
 		return false
 	}
-	if m.open == nil {
-		return m.owed() && b.ID == effect(journal.EffectSession, m.batches+1) && b.Upto == m.settled
+	if f.open == nil {
+		return f.owed() && b.ID == effect(journal.EffectSession, f.batches+1) && b.Upto == f.settled
 	}
-	next := m.open.id()
+	next := f.open.id()
 	next.A++
-	return b.ID == next && b.Upto == m.open.upto && (m.open.absent || m.open.doubt && m.session.Batches)
+	return b.ID == next && b.Upto == f.open.upto && (f.open.absent || f.open.doubt && f.session.Batches)
 }
 
 // [M10.8]
-func (m *Machine) checkConfirmed(b *journal.Confirmed) error {
+func (f *Frame) checkConfirmed(b *journal.Confirmed) error {
 	switch {
-	case m.open != nil && b.N == m.open.n && b.Upto == m.open.upto:
+	case f.open != nil && b.N == f.open.n && b.Upto == f.open.upto:
 		return nil
-	case m.open == nil && m.owed() && m.session.Own && b.N == m.batches+1 && b.Upto == m.settled:
+	case f.open == nil && f.owed() && f.session.Own && b.N == f.batches+1 && b.Upto == f.settled:
 		return nil
 	}
 	return notDue("no batch %d is open", b.N)
@@ -260,41 +265,41 @@ func (m *Machine) checkConfirmed(b *journal.Confirmed) error {
 
 // inDoubt says that a request, an append or an attempt of a call of that id is in
 // doubt, and may be found not to have happened.
-func (m *Machine) inDoubt(now int64, id journal.EffectID) bool {
+func (f *Frame) inDoubt(now int64, id journal.EffectID) bool {
 	switch id.Kind {
 	case journal.EffectModel:
-		return m.turn.doubt && id == m.modelID()
+		return f.turn.doubt && id == f.modelID()
 	case journal.EffectSession:
-		return m.open != nil && m.open.doubt && id == m.open.id()
+		return f.open != nil && f.open.doubt && id == f.open.id()
 	case journal.EffectTool:
-		c := m.find(id)
+		c := f.find(id)
 		return c != nil && c.queried(now, id.A)
 	}
 	return false
 }
 
 // [M11.2] Only what is due can fail, and only a request is tried again by itself.
-func (m *Machine) checkFailed(b *journal.Failed) error {
+func (f *Frame) checkFailed(b *journal.Failed) error {
 	if b.RetryAt != 0 && b.ID.Kind != journal.EffectModel {
 		return notDue("%s is not tried again by itself", b.ID)
 	}
-	r := m.last()
+	r := f.last()
 	var due bool
 	switch b.ID.Kind {
 	case journal.EffectLoad:
-		due = !m.loaded && b.ID == loadID
+		due = !f.loaded && b.ID == loadID
 	case journal.EffectPrepare:
-		due = m.prepareDue() && b.ID == effect(journal.EffectPrepare, m.turns+1)
+		due = f.prepareDue() && b.ID == effect(journal.EffectPrepare, f.turns+1)
 	case journal.EffectModel:
-		due = m.turn.open && b.ID == m.modelID()
+		due = f.turn.open && b.ID == f.modelID()
 	case journal.EffectPlan:
 		due = r != nil && r.planned == nil && b.ID == effect(journal.EffectPlan, r.n)
 	case journal.EffectJudge:
 		due = r != nil && r.judgeDue() && b.ID == effect(journal.EffectJudge, r.n)
 	case journal.EffectSession:
-		due = m.open != nil && !m.open.absent && b.ID == m.open.id()
+		due = f.open != nil && !f.open.absent && b.ID == f.open.id()
 	case journal.EffectReconcile:
-		due = m.turn.doubt && b.ID == reconcileID(m.modelID()) || m.open != nil && m.open.doubt && b.ID == reconcileID(m.open.id())
+		due = f.turn.doubt && b.ID == reconcileID(f.modelID()) || f.open != nil && f.open.doubt && b.ID == reconcileID(f.open.id())
 	}
 	if !due {
 		return notDue("no effect %s is due", b.ID)
@@ -303,14 +308,14 @@ func (m *Machine) checkFailed(b *journal.Failed) error {
 }
 
 // [M14.6] A run ends only as its rules end it.
-func (m *Machine) checkFinished(b *journal.Finished) error {
-	switch m.next() {
+func (f *Frame) checkFinished(b *journal.Finished) error {
+	switch f.next() {
 	case ruleCancel:
 		if b.Cancelled && b.At == -1 && b.Text == "" {
 			return nil
 		}
 	case ruleFinal:
-		if *b == *m.last().final() {
+		if *b == *f.last().final() {
 			return nil
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 // checkPlanned checks that the plan names every call of the response once, in order
 // [M7.1].
-func (m *Machine) checkPlanned(b *journal.Planned) error {
-	r := m.last()
+func (f *Frame) checkPlanned(b *journal.Planned) error {
+	r := f.last()
 	if r == nil || r.n != b.N || r.planned != nil {
 		return notDue("response %d waits for no plan", b.N)
 	}
@@ -16,10 +16,10 @@ func (m *Machine) checkPlanned(b *journal.Planned) error {
 	if len(b.Calls) > 1 {
 		ids = make(map[string]named, len(b.Calls))
 	}
-	items := m.history[r.first:r.end]
+	items := f.history[r.first:r.end]
 	next := 0
 	for i := range items {
-		head := &m.heads[i]
+		head := &f.heads[i]
 		planned := next < len(b.Calls) && b.Calls[next].P == i
 		if needsOutput(items[i].item, head.Type) != planned {
 			return notDue("the item at %d of response %d is not planned as what it is", i, b.N)
@@ -31,7 +31,7 @@ func (m *Machine) checkPlanned(b *journal.Planned) error {
 		if pc.Tool >= len(r.manifest.Tools)+len(b.Tools) { // [M7.3]
 			return notDue("no tool for the call at %d of response %d", i, r.n)
 		}
-		if err := m.checkPlannedCall(r, head, pc, ids); err != nil {
+		if err := f.checkPlannedCall(r, head, pc, ids); err != nil {
 			return err
 		}
 		next++
@@ -72,7 +72,7 @@ type named struct {
 
 // checkPlannedCall checks one call; ids are those of the calls before it, nil if there
 // is only this one.
-func (m *Machine) checkPlannedCall(r *response, head *item.Head, pc *journal.PlannedCall, ids map[string]named) error {
+func (f *Frame) checkPlannedCall(r *response, head *item.Head, pc *journal.PlannedCall, ids map[string]named) error {
 	function := head.Type == item.TypeFunctionCall || head.Type == item.TypeCustomToolCall
 	switch {
 	case !function || pc.Tool < -1: // [M7.3]
@@ -82,7 +82,7 @@ func (m *Machine) checkPlannedCall(r *response, head *item.Head, pc *journal.Pla
 	}
 	self := named{head.Name, pc.Digest}
 	first, known := ids[head.CallID]
-	c := m.seen[head.CallID]
+	c := f.seen[head.CallID]
 	settled := !pc.Output.IsZero()
 	if pc.Twin { // [M7.5]
 		if known && first == self && !settled {
@@ -100,9 +100,9 @@ func (m *Machine) checkPlannedCall(r *response, head *item.Head, pc *journal.Pla
 		return notDue("the output planned for the call at %d of response %d", pc.P, r.n)
 	case settled && !pairs(head.Type, head.CallID, pc.Output):
 		return notDue("the output at %d of response %d is for another call", pc.P, r.n)
-	case known, c != nil && self != named{m.toolName(c), c.plan.Digest}: // [M7.6]
+	case known, c != nil && self != named{f.toolName(c), c.plan.Digest}: // [M7.6]
 		return notDue("the call id at %d of response %d was used before", pc.P, r.n)
-	case c != nil && (pc.Gate != journal.Allow || pc.Output != m.history[c.out].item):
+	case c != nil && (pc.Gate != journal.Allow || pc.Output != f.history[c.out].item):
 		return notDue("the call at %d of response %d is not answered from the record", pc.P, r.n)
 	}
 	return nil
@@ -114,15 +114,15 @@ func pairs(call item.Type, callID string, out item.Item) bool {
 	return o.Type == item.OutputType(call) && o.CallID == callID
 }
 
-func (m *Machine) checkSettled(now int64, b *journal.Settled) error {
-	c := m.find(b.ID)
+func (f *Frame) checkSettled(now int64, b *journal.Settled) error {
+	c := f.find(b.ID)
 	switch {
 	case c == nil || b.ID.A < 0 || b.ID.A > c.attempt:
 		return notDue("no attempt %s was intended", b.ID)
 	case c.state != callSettled && b.Late:
 		return notDue("call %s is open", b.ID)
 	}
-	if !m.mayEnd(now, c, b) {
+	if !f.mayEnd(now, c, b) {
 		return notDue("%s cannot end as %q", b.ID, b.Outcome)
 	}
 	if b.Running && (b.Outcome != journal.Unknown || b.ID.A == 0 || c.state == callDoubt) { // [M8.22]
@@ -143,11 +143,11 @@ func (m *Machine) checkSettled(now int64, b *journal.Settled) error {
 
 // mayEnd says whether an attempt, or with attempt 0 the call itself, may have that
 // outcome now.
-func (m *Machine) mayEnd(now int64, c *call, b *journal.Settled) bool {
+func (f *Frame) mayEnd(now int64, c *call, b *journal.Settled) bool {
 	current := c.state == callRunning && b.ID.A == c.attempt
 	switch {
 	case b.ID.A == 0:
-		return m.mayEndUnstarted(c, b.Outcome)
+		return f.mayEndUnstarted(c, b.Outcome)
 	case b.Outcome == journal.Done, b.Outcome == journal.ToolFailed: // [M8.12] [M8.13]
 		return c.state == callSettled || !c.transactional() || c.mayHaveCommitted(b.ID.A)
 	case b.Outcome == journal.Unknown:
@@ -155,7 +155,7 @@ func (m *Machine) mayEnd(now int64, c *call, b *journal.Settled) bool {
 	case b.Outcome == journal.Pending, b.Outcome == journal.AsksAgain: // [M8.20] [M8.21]
 		return current
 	case b.Outcome == journal.NotExecuted: // [M8.11]
-		return current && c.epoch == m.epoch
+		return current && c.epoch == f.m.epoch
 	}
 	return false
 }
@@ -167,24 +167,24 @@ func (c *call) mayHaveCommitted(attempt int) bool {
 }
 
 // mayEndUnstarted says which outcomes are the machine's own [M8.14].
-func (m *Machine) mayEndUnstarted(c *call, o journal.Outcome) bool {
+func (f *Frame) mayEndUnstarted(c *call, o journal.Outcome) bool {
 	switch {
 	case c.state == callSettled || c.state == callRunning:
 		return false
 	case c.state == callDecided:
 		return o == c.ending()
-	case m.cancelled != nil && c.exposed:
+	case f.m.cancelled != nil && c.exposed:
 		return o == journal.Unknown
-	case m.cancelled != nil:
+	case f.m.cancelled != nil:
 		return o == journal.Dropped
 	}
 	return c.state == callDoubt && !c.query && c.tells() && o == journal.Unknown
 }
 
 // [M9.17] Only what nobody decided in time expires.
-func (m *Machine) checkExpired(now int64, b *journal.Expired) error {
-	c := m.find(b.Call)
-	if c == nil || b.Call.A != 0 || b.Stage != c.stage() || !c.expires(now) || m.cancelled != nil {
+func (f *Frame) checkExpired(now int64, b *journal.Expired) error {
+	c := f.find(b.Call)
+	if c == nil || b.Call.A != 0 || b.Stage != c.stage() || !c.expires(now) || f.m.cancelled != nil {
 		return notDue("no approval of call %s expires at stage %d", b.Call, b.Stage)
 	}
 	return nil

@@ -14,60 +14,60 @@ import (
 // gate gives a call that never started its state: its own decision counts more than
 // a sticky one, and that more than the rule, but a rule that denies is final and a
 // sticky rejection covers allowed calls too [M9.9].
-func (m *Machine) gate(c *call) {
-	sticky := m.stickyFor(c)
+func (f *Frame) gate(c *call) {
+	sticky := f.stickyFor(c)
 	gate := c.plan.Gate
 	c.ruling = nil
 	switch {
 	case gate == journal.Deny:
-		m.move(c, callDecided)
+		f.move(c, callDecided)
 	case c.approval != nil:
-		m.rule(c, c.approval)
+		f.rule(c, c.approval)
 	case sticky != nil && (sticky.Verdict == journal.Reject || gate == journal.Ask):
-		m.rule(c, sticky)
+		f.rule(c, sticky)
 	case gate == journal.Ask:
-		m.move(c, callAsked)
+		f.move(c, callAsked)
 	default:
-		m.move(c, callReady)
+		f.move(c, callReady)
 	}
 }
 
 // rule applies an approval or a rejection. Unreadable arguments never run [M9.8].
-func (m *Machine) rule(c *call, d *journal.Decided) {
+func (f *Frame) rule(c *call, d *journal.Decided) {
 	c.ruling = d
 	if d.Verdict == journal.Reject || c.plan.Unreadable && c.edited == "" {
-		m.move(c, callDecided)
+		f.move(c, callDecided)
 		return
 	}
-	m.move(c, callReady)
+	f.move(c, callReady)
 }
 
 // stickyFor returns the newest sticky decision on the call's tool, nil without one.
-func (m *Machine) stickyFor(c *call) *journal.Decided {
+func (f *Frame) stickyFor(c *call) *journal.Decided {
 	if c.spec == nil || c.spec.Identity == "" {
 		return nil
 	}
-	return m.sticky[c.spec.Identity]
+	return f.sticky[c.spec.Identity]
 }
 
 // foldDecided applies a decision to its call, and a sticky one to the calls of the
 // same tool that never started [M9.6].
-func (m *Machine) foldDecided(b *journal.Decided) {
-	c := m.find(b.Call)
-	m.decide(c, b)
+func (f *Frame) foldDecided(b *journal.Decided) {
+	c := f.find(b.Call)
+	f.decide(c, b)
 	if !b.Sticky {
 		return
 	}
-	m.sticky[c.spec.Identity] = b
-	for _, o := range m.last().calls {
+	f.sticky[c.spec.Identity] = b
+	for _, o := range f.last().calls {
 		if o.attempt == 0 && o.state != callSettled && o.spec != nil && o.spec.Identity == c.spec.Identity {
-			m.gate(o)
+			f.gate(o)
 		}
 	}
 }
 
 // decide applies a decision to its call alone.
-func (m *Machine) decide(c *call, b *journal.Decided) {
+func (f *Frame) decide(c *call, b *journal.Decided) {
 	switch {
 	case b.Stage == 0:
 		c.approval = b
@@ -75,12 +75,12 @@ func (m *Machine) decide(c *call, b *journal.Decided) {
 			c.edited = b.Arguments
 			c.digest, _, _ = item.DigestArguments(b.Arguments)
 		}
-		m.gate(c)
+		f.gate(c)
 		return
 	case b.Verdict == journal.Retry || b.Verdict == journal.Approve: // [M9.11] [M9.14]
-		m.move(c, callReady)
+		f.move(c, callReady)
 	default:
-		m.move(c, callDecided)
+		f.move(c, callDecided)
 	}
 	c.later = append(c.later, b)
 }
@@ -122,8 +122,8 @@ func (c *call) revisable() bool {
 
 // checkDecided binds a decision to the interruption and the arguments its decider
 // saw.
-func (m *Machine) checkDecided(now int64, b *journal.Decided) error {
-	c := m.find(b.Call)
+func (f *Frame) checkDecided(now int64, b *journal.Decided) error {
+	c := f.find(b.Call)
 	if c == nil || b.Call.A != 0 || b.Stage < 0 {
 		return notDue("there is no call %s at stage %d", b.Call, b.Stage)
 	}
@@ -135,7 +135,7 @@ func (m *Machine) checkDecided(now int64, b *journal.Decided) error {
 	if b.Stage == 0 {
 		kind = Approval
 	}
-	ended := m.finished != nil || m.cancelled != nil
+	ended := f.finished != nil || f.m.cancelled != nil
 	switch {
 	case !ended && c.state == callDoubt && c.query && !c.tells() && b.Stage == c.stage():
 		return fmt.Errorf("%w (call %s: the far side is asked first what became of it)", ErrInFlight, b.Call)

@@ -37,14 +37,65 @@ func waitID(c *call) journal.EffectID {
 }
 
 // retryID is the wait before a request is repeated.
-func (m *Machine) retryID() journal.EffectID {
-	return journal.EffectID{Kind: journal.EffectWait, N: m.turn.n, A: m.turn.attempt}
+func (f *Frame) retryID() journal.EffectID {
+	return journal.EffectID{Kind: journal.EffectWait, N: f.turn.n, A: f.turn.attempt}
 }
 
-func (m *Machine) modelID() journal.EffectID {
-	return journal.EffectID{Kind: journal.EffectModel, N: m.turn.n, A: m.turn.attempt}
+func (f *Frame) modelID() journal.EffectID {
+	return journal.EffectID{Kind: journal.EffectModel, N: f.turn.n, A: f.turn.attempt}
 }
 
 func (b *batch) id() journal.EffectID {
 	return journal.EffectID{Kind: journal.EffectSession, N: b.n, A: b.attempt}
+}
+
+// Ended takes an effect out of flight that ended without a fact: the driver stopped.
+// The effect is handed out again only after a new claim [M1.7].
+func (f *Frame) Ended(id journal.EffectID) {
+	if f.handed[id] {
+		f.handed[id] = false
+		f.flies(-1)
+	}
+}
+
+// hand gives an effect to the driver unless it was handed out before [M2.3].
+func (f *Frame) hand(e Effect) bool {
+	if _, before := f.handed[e.ID]; before {
+		return false
+	}
+	f.handed[e.ID] = true
+	f.flies(1)
+	e.Frame = f.name
+	f.m.effects = append(f.m.effects, e)
+	return true
+}
+
+// landed takes an effect out of flight: its outcome is known, or no longer wanted.
+func (f *Frame) landed(id journal.EffectID) {
+	if flying, handed := f.handed[id]; handed {
+		if flying {
+			f.flies(-1)
+		}
+		delete(f.handed, id)
+	}
+}
+
+// flies counts what is in flight.
+func (f *Frame) flies(n int) {
+	f.inFlight += n
+	f.m.inFlight += n
+}
+
+// syncs says which facts are made durable at once [M13.2].
+func (f *Frame) syncs(b journal.Body) bool {
+	switch b := b.(type) {
+	case *journal.Started, *journal.Forked, *journal.Decided, *journal.Settled, *journal.Expired, *journal.Confirmed,
+		*journal.Absent, *journal.Failed, *journal.Cancelled, *journal.Finished:
+		return true
+	case *journal.Intended:
+		return b.ID.Kind != journal.EffectModel || f.started.Conversation != ""
+	case *journal.Prepared, *journal.Responded:
+		return f.started.Conversation != ""
+	}
+	return false
 }

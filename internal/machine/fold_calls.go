@@ -8,24 +8,24 @@ import (
 )
 
 // [M7.2] The plan reserves the places of the outputs, in call order.
-func (m *Machine) foldPlanned(now int64, b *journal.Planned) {
-	r := m.last()
-	m.landed(effect(journal.EffectPlan, b.N))
+func (f *Frame) foldPlanned(now int64, b *journal.Planned) {
+	r := f.last()
+	f.landed(effect(journal.EffectPlan, b.N))
 	calls := make([]call, len(b.Calls))
 	r.calls = make([]*call, 0, len(b.Calls))
 	for i := range b.Calls {
 		pc := &b.Calls[i]
 		at := r.first + pc.P
 		if pc.Twin {
-			m.history[at].dropped = true
+			f.history[at].dropped = true
 			continue
 		}
-		head := &m.heads[pc.P]
+		head := &f.heads[pc.P]
 		c := &calls[i]
 		*c = call{
 			id:     journal.EffectID{Kind: journal.EffectTool, N: r.n, P: pc.P},
 			slot:   at,
-			out:    len(m.history),
+			out:    len(f.history),
 			kind:   head.Type,
 			callID: head.CallID,
 			plan:   pc,
@@ -37,37 +37,37 @@ func (m *Machine) foldPlanned(now int64, b *journal.Planned) {
 		case pc.Tool >= 0:
 			c.spec = &r.manifest.Tools[pc.Tool]
 		}
-		m.history = append(m.history, slot{})
+		f.history = append(f.history, slot{})
 		r.calls = append(r.calls, c)
 		r.unsettled++
-		if m.seen != nil {
-			m.seen[c.callID] = c
+		if f.seen != nil {
+			f.seen[c.callID] = c
 		}
 		if !pc.Output.IsZero() && pc.Gate == journal.Allow { // [M8.1]
-			m.settle(r, c, journal.Rejected, pc.Output)
+			f.settle(r, c, journal.Rejected, pc.Output)
 			continue
 		}
 		if pc.Gate == journal.Ask {
 			c.deadline = c.expiry(now)
 		}
-		m.gate(c)
+		f.gate(c)
 	}
-	r.outEnd = len(m.history)
+	r.outEnd = len(f.history)
 	r.planned = b
-	m.settleResponse(r)
+	f.settleResponse(r)
 }
 
 // [M12.3] What a claim finds running may have happened, unless effect and outcome
 // commit together; it is repeated if that does no harm. gone says that whoever ran it is
 // known to be gone.
-func (m *Machine) claimCall(c *call, gone bool) {
+func (f *Frame) claimCall(c *call, gone bool) {
 	if c.state == callRunning {
 		c.exposed = c.exposed || !c.transactional()
 		if c.harmless() || c.transactional() {
-			m.move(c, callReady)
+			f.move(c, callReady)
 			return
 		}
-		m.move(c, callDoubt)
+		f.move(c, callDoubt)
 		c.live, c.note, c.blocked = false, "", later(c.notAfter, Margin) // [M12.4]
 	}
 	if c.state != callDoubt {
@@ -87,45 +87,45 @@ func later(t, d int64) int64 {
 	return t + d
 }
 
-func (m *Machine) foldSettled(now int64, b *journal.Settled) {
-	m.landed(b.ID)
-	c := m.find(b.ID)
+func (f *Frame) foldSettled(now int64, b *journal.Settled) {
+	f.landed(b.ID)
+	c := f.find(b.ID)
 	switch {
 	case c.state == callSettled:
-		m.evidence(c, b)
+		f.evidence(c, b)
 		return
 	case b.Outcome == journal.NotExecuted:
-		m.move(c, callReady)
+		f.move(c, callReady)
 		return
 	case b.Outcome == journal.Pending: // [M8.20]
 		c.exposed, c.note = true, b.Error
-		m.move(c, callPending)
+		f.move(c, callPending)
 		return
 	case b.Outcome == journal.AsksAgain: // [M8.21]
 		c.note, c.deadline = b.Error, c.expiry(now)
-		m.move(c, callAsked)
+		f.move(c, callAsked)
 		return
-	case b.Outcome == journal.Unknown && b.ID.A > 0 && m.foldUnknown(c, b):
+	case b.Outcome == journal.Unknown && b.ID.A > 0 && f.foldUnknown(c, b):
 		return
 	}
-	m.settle(m.responses[b.ID.N-1], c, b.Outcome, b.Output)
+	f.settle(f.responses[b.ID.N-1], c, b.Outcome, b.Output)
 }
 
 // foldUnknown folds an attempt's unknown outcome and reports whether the call is open
 // all the same.
-func (m *Machine) foldUnknown(c *call, b *journal.Settled) bool {
+func (f *Frame) foldUnknown(c *call, b *journal.Settled) bool {
 	c.note = b.Error
 	if c.state == callDoubt { // [M8.19]
-		m.answer(c)
+		f.answer(c)
 		return true
 	}
 	c.unknown++
 	c.exposed = true
 	switch {
 	case c.harmless() && c.unknown < MaxUnknown: // [M8.3]
-		m.move(c, callReady)
+		f.move(c, callReady)
 	case c.recoverable() || c.spec.OnUnknown == journal.UnknownWait:
-		m.move(c, callDoubt)
+		f.move(c, callDoubt)
 		c.query, c.live, c.blocked = c.recoverable(), true, 0
 		if b.Running {
 			c.blocked = later(c.notAfter, Margin)
@@ -138,42 +138,42 @@ func (m *Machine) foldUnknown(c *call, b *journal.Settled) bool {
 
 // answer ends the question what became of a call in doubt: it waits for nothing any
 // more [M8.15].
-func (m *Machine) answer(c *call) {
-	m.landed(waitID(c))
-	m.landed(reconcileID(c.last()))
+func (f *Frame) answer(c *call) {
+	f.landed(waitID(c))
+	f.landed(reconcileID(c.last()))
 	c.query = false
 }
 
 // foldExpired rejects a call that nobody decided, or fails the run.
-func (m *Machine) foldExpired(now int64, b *journal.Expired) {
-	c := m.find(b.Call)
+func (f *Frame) foldExpired(now int64, b *journal.Expired) {
+	c := f.find(b.Call)
 	c.deadline = 0
 	switch {
 	case !c.spec.ExpiryFails: // [M9.18]
-		m.decide(c, &journal.Decided{Call: b.Call, Stage: b.Stage, Digest: c.digest, Verdict: journal.Reject, Text: ExpiredText, By: ExpiredBy, At: now})
-	case m.failure == nil: // [M9.19]
-		m.failure = &journal.Failed{ID: b.Call, Code: CodeExpired, Error: "pawl: the approval " + InterruptionID(b.Call, b.Stage) + " expired"}
+		f.decide(c, &journal.Decided{Call: b.Call, Stage: b.Stage, Digest: c.digest, Verdict: journal.Reject, Text: ExpiredText, By: ExpiredBy, At: now})
+	case f.m.failure == nil: // [M9.19]
+		f.m.failure = &journal.Failed{ID: b.Call, Code: CodeExpired, Error: "pawl: the approval " + InterruptionID(b.Call, b.Stage) + " expired"}
 	}
 }
 
-func (m *Machine) settle(r *response, c *call, o journal.Outcome, out item.Item) {
+func (f *Frame) settle(r *response, c *call, o journal.Outcome, out item.Item) {
 	if c.state == callDoubt {
-		m.answer(c)
+		f.answer(c)
 	}
-	m.move(c, callSettled)
+	f.move(c, callSettled)
 	c.outcome = o
 	if o == journal.Unknown {
-		m.unknown(c)
+		f.unknown(c)
 	}
-	m.history[c.out].item = out
+	f.history[c.out].item = out
 	r.unsettled--
-	m.settleResponse(r)
+	f.settleResponse(r)
 }
 
 // settleResponse moves the settled mark over a response whose calls all have their
 // output [M3.4].
-func (m *Machine) settleResponse(r *response) {
+func (f *Frame) settleResponse(r *response) {
 	if r.planned != nil && r.unsettled == 0 {
-		m.settled = r.outEnd
+		f.settled = r.outEnd
 	}
 }

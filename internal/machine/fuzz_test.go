@@ -93,7 +93,7 @@ func playFacts(t *testing.T, data []byte) map[journal.Kind]int {
 			t.Fatal(err)
 		}
 	}
-	if diff := stateDiff(&m.state, &r.state); diff != "" {
+	if diff := stateDiff(m, r); diff != "" {
 		t.Fatalf("replay is not live (-live +replay)\n%s", diff)
 	}
 	goOn(t, r)
@@ -110,7 +110,7 @@ func goOn(t *testing.T, m *Machine) {
 	rd := m.Ready(1000)
 	look(t, m)
 	if rd.Status == Running && len(rd.Effects) == 0 {
-		t.Fatalf("the run is running and nothing is in flight: %+v", m.state)
+		t.Fatalf("the run is running and nothing is in flight: %+v", m.root.state)
 	}
 }
 

@@ -76,7 +76,7 @@ func (l *live) ready() {
 	l.effects = append(l.effects, rd.Effects...)
 	look(l.t, l.m)
 	if rd.Status == Running && l.m.InFlight() == 0 {
-		l.t.Fatalf("running, and nothing is in flight: %+v", l.m.state)
+		l.t.Fatalf("running, and nothing is in flight: %+v", l.m.root.state)
 	}
 }
 

@@ -65,7 +65,9 @@ func (s Status) String() string {
 
 // Effect is something the driver is to do. What it carries depends on ID.Kind.
 type Effect struct {
-	ID journal.EffectID
+	// Frame is the frame the effect belongs to, empty for the run's own.
+	Frame string
+	ID    journal.EffectID
 	// From and Upto are the range of the history a model request or a session
 	// batch covers.
 	From, Upto int
@@ -101,22 +103,37 @@ type Ready struct {
 // Range is a range of the history and the ordinal of the batch it makes.
 type Range struct{ N, From, Upto int }
 
-// Machine is one run. It is not safe for concurrent use.
+// Machine is one run. It is not safe for concurrent use. The methods of its root frame
+// are its own.
 type Machine struct {
-	state
+	run
+	*root
+	frames   []*Frame          // in the order in which they started, the root first
+	named    map[string]*Frame // the nested ones, by name
 	queue    []journal.Fact
 	batch    *Range
 	effects  []Effect
 	stable   uint64 // facts known to be durable
 	sync     bool
-	handed   map[journal.EffectID]bool // true while in flight, false once ended
-	inFlight int
+	inFlight int // of all frames
 	now      int64
 }
 
 // New returns the machine of a run without facts.
 func New() *Machine {
-	return &Machine{handed: make(map[journal.EffectID]bool)}
+	m := &Machine{named: make(map[string]*Frame)}
+	m.root = &Frame{m: m, handed: make(map[journal.EffectID]bool)}
+	m.frames = append(m.frames, m.root)
+	return m
+}
+
+// Frame returns the frame of that name, nil if there is none. That of the run itself is
+// empty.
+func (m *Machine) Frame(name string) *Frame {
+	if name == "" {
+		return m.root
+	}
+	return m.named[name]
 }
 
 // Replay folds a fact that is durable already. A fact that the rules do not allow
@@ -133,7 +150,7 @@ func (m *Machine) Replay(f journal.Fact) error {
 // Step folds a fact and queues it for the next Ready. It must have passed Check. An
 // outcome of a call that is settled already is recorded as late [M8.13].
 func (m *Machine) Step(f journal.Fact) {
-	if s, ok := f.Body.(*journal.Settled); ok && m.find(s.ID).state == callSettled && !s.Late {
+	if s, ok := f.Body.(*journal.Settled); ok && !s.Late && m.Frame(f.Frame).find(s.ID).state == callSettled {
 		late := *s
 		late.Late = true
 		f.Body = &late
@@ -144,21 +161,7 @@ func (m *Machine) Step(f journal.Fact) {
 func (m *Machine) emit(f journal.Fact) {
 	m.fold(f)
 	m.queue = append(m.queue, f)
-	m.sync = m.sync || m.syncs(f.Body)
-}
-
-// syncs says which facts are made durable at once [M13.2].
-func (m *Machine) syncs(b journal.Body) bool {
-	switch b := b.(type) {
-	case *journal.Started, *journal.Forked, *journal.Decided, *journal.Settled, *journal.Expired, *journal.Confirmed,
-		*journal.Absent, *journal.Failed, *journal.Cancelled, *journal.Finished:
-		return true
-	case *journal.Intended:
-		return b.ID.Kind != journal.EffectModel || m.started.Conversation != ""
-	case *journal.Prepared, *journal.Responded:
-		return m.started.Conversation != ""
-	}
-	return false
+	m.sync = m.sync || m.Frame(f.Frame).syncs(f.Body)
 }
 
 // Ready applies the rules until nothing more follows and hands out what is queued
@@ -191,15 +194,6 @@ func (m *Machine) Advance(n uint64) {
 	}
 }
 
-// Ended takes an effect out of flight that ended without a fact: the driver stopped.
-// The effect is handed out again only after a new claim [M1.7].
-func (m *Machine) Ended(id journal.EffectID) {
-	if m.handed[id] {
-		m.handed[id] = false
-		m.inFlight--
-	}
-}
-
 // InFlight returns the number of effects handed out and not ended.
 func (m *Machine) InFlight() int { return m.inFlight }
 
@@ -225,27 +219,6 @@ func (m *Machine) Status() Status {
 		return Waiting
 	}
 	return Running
-}
-
-// hand gives an effect to the driver unless it was handed out before [M2.3].
-func (m *Machine) hand(e Effect) bool {
-	if _, before := m.handed[e.ID]; before {
-		return false
-	}
-	m.handed[e.ID] = true
-	m.inFlight++
-	m.effects = append(m.effects, e)
-	return true
-}
-
-// landed takes an effect out of flight: its outcome is known, or no longer wanted.
-func (m *Machine) landed(id journal.EffectID) {
-	if flying, handed := m.handed[id]; handed {
-		if flying {
-			m.inFlight--
-		}
-		delete(m.handed, id)
-	}
 }
 
 // Key returns the idempotency key of a call: equal over retry, resume, process and

@@ -26,8 +26,8 @@ func UnknownText(key string) string {
 }
 
 // output builds the output item of a call.
-func (m *Machine) output(c *call, text string) item.Item {
-	it := m.history[c.slot].item
+func (f *Frame) output(c *call, text string) item.Item {
+	it := f.history[c.slot].item
 	if c.kind == item.TypeCustomToolCall {
 		if cc, err := it.CustomToolCall(); err == nil {
 			return cc.Output(text)
@@ -61,32 +61,32 @@ func (c *call) ending() journal.Outcome {
 }
 
 // [M9.10] A decided call is settled by its verdict.
-func (m *Machine) settleDecided(c *call) bool {
+func (f *Frame) settleDecided(c *call) bool {
 	v := c.verdict()
 	s := &journal.Settled{ID: c.id, Outcome: c.ending()}
 	switch {
 	case v != nil && v.Verdict == journal.GiveUp:
-		return m.settleUnknown(c)
+		return f.settleUnknown(c)
 	case v != nil && v.Verdict == journal.Approve:
 		s.Output = c.plan.Output
 	case v != nil && (v.Verdict == journal.Settle || v.Text != ""):
-		s.Output = m.output(c, v.Text)
+		s.Output = f.output(c, v.Text)
 	case c.plan.Reject != "":
-		s.Output = m.output(c, c.plan.Reject)
+		s.Output = f.output(c, c.plan.Reject)
 	default:
-		s.Output = m.output(c, RejectedText)
+		s.Output = f.output(c, RejectedText)
 	}
-	return m.add(s)
+	return f.add(s)
 }
 
 // [M15.3] An open call of a cancelled run did not run, or nobody knows.
-func (m *Machine) settleCancelled(c *call) bool {
+func (f *Frame) settleCancelled(c *call) bool {
 	if c.exposed {
-		return m.settleUnknown(c)
+		return f.settleUnknown(c)
 	}
-	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: m.output(c, CancelledText)})
+	return f.add(&journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: f.output(c, CancelledText)})
 }
 
-func (m *Machine) settleUnknown(c *call) bool {
-	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: m.output(c, UnknownText(m.KeyOf(c.id)))})
+func (f *Frame) settleUnknown(c *call) bool {
+	return f.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: f.output(c, UnknownText(f.KeyOf(c.id)))})
 }

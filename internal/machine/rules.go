@@ -29,27 +29,27 @@ const (
 )
 
 // next returns the first rule that applies. Ready acts on it and Status reads it.
-func (m *Machine) next() rule {
-	r := m.last()
-	cancelled := m.cancelled != nil
+func (f *Frame) next() rule {
+	r := f.last()
+	cancelled := f.m.cancelled != nil
 	switch {
-	case m.started == nil, m.finished != nil:
+	case f.started == nil, f.finished != nil:
 		return ruleEnded
-	case m.failure != nil:
+	case f.m.failure != nil:
 		return ruleFailed
-	case !m.loaded && !cancelled:
+	case !f.loaded && !cancelled:
 		return ruleLoad
-	case m.open != nil:
+	case f.open != nil:
 		return ruleBatch
-	case m.requestDue():
+	case f.requestDue():
 		return ruleRequest
 	case r != nil && r.planned == nil && !cancelled:
 		return rulePlan
-	case r != nil && m.anyActionable(r):
+	case r != nil && f.anyActionable(r):
 		return ruleCalls
-	case m.inFlight > 0:
+	case f.inFlight > 0:
 		return ruleFlight
-	case m.owed():
+	case f.owed():
 		return ruleOwed
 	case cancelled && (r == nil || r.unsettled == 0):
 		return ruleCancel
@@ -59,154 +59,154 @@ func (m *Machine) next() rule {
 		return ruleJudge
 	case r != nil && r.final() != nil:
 		return ruleFinal
-	case m.maxTurns > 0 && m.turns >= m.maxTurns:
+	case f.maxTurns > 0 && f.turns >= f.maxTurns:
 		return ruleMaxTurns
 	}
 	return rulePrepare
 }
 
 // step acts on the first rule that applies and reports whether anything came of it.
-func (m *Machine) step() bool {
-	switch m.next() {
+func (f *Frame) step() bool {
+	switch f.next() {
 	case ruleLoad:
-		return m.hand(Effect{ID: loadID})
+		return f.hand(Effect{ID: loadID})
 	case ruleBatch:
-		return m.stepBatch()
+		return f.stepBatch()
 	case ruleRequest:
-		return m.stepRequest()
+		return f.stepRequest()
 	case rulePlan:
-		return m.hand(Effect{ID: effect(journal.EffectPlan, m.last().n)})
+		return f.hand(Effect{ID: effect(journal.EffectPlan, f.last().n)})
 	case ruleCalls:
-		return m.stepCalls(m.last())
+		return f.stepCalls(f.last())
 	case ruleOwed:
-		return m.stepOwed()
+		return f.stepOwed()
 	case ruleCancel:
-		return m.add(&journal.Finished{Cancelled: true, At: -1})
+		return f.add(&journal.Finished{Cancelled: true, At: -1})
 	case ruleJudge:
-		return m.hand(Effect{ID: effect(journal.EffectJudge, m.last().n)})
+		return f.hand(Effect{ID: effect(journal.EffectJudge, f.last().n)})
 	case ruleFinal:
-		return m.add(m.last().final())
+		return f.add(f.last().final())
 	case ruleMaxTurns:
-		return m.add(&journal.Failed{ID: effect(journal.EffectPrepare, m.turns+1), Code: CodeMaxTurns})
+		return f.add(&journal.Failed{ID: effect(journal.EffectPrepare, f.turns+1), Code: CodeMaxTurns})
 	case rulePrepare:
-		return m.hand(Effect{ID: effect(journal.EffectPrepare, m.turns+1), Upto: m.settled})
+		return f.hand(Effect{ID: effect(journal.EffectPrepare, f.turns+1), Upto: f.settled})
 	}
 	return false
 }
 
 // expire ends the approvals whose deadline has come [M9.16].
-func (m *Machine) expire() {
-	r := m.last()
-	if r == nil || m.finished != nil || m.cancelled != nil {
+func (f *Frame) expire() {
+	r := f.last()
+	if r == nil || f.finished != nil || f.m.cancelled != nil {
 		return
 	}
 	for _, c := range r.calls {
-		if m.failure == nil && c.expires(m.now) {
-			m.add(&journal.Expired{Call: c.id, Stage: c.stage()})
+		if f.m.failure == nil && c.expires(f.m.now) {
+			f.add(&journal.Expired{Call: c.id, Stage: c.stage()})
 		}
 	}
 }
 
 // add emits a fact that follows from a rule.
-func (m *Machine) add(b journal.Body) bool {
-	m.emit(journal.Fact{Time: m.now, Body: b})
+func (f *Frame) add(b journal.Body) bool {
+	f.m.emit(journal.Fact{Frame: f.name, Time: f.m.now, Body: b})
 	return true
 }
 
 // [M10.3] What is settled is owed to the session. In the run store's own database
 // the batch commits with its fact; elsewhere its intent comes first.
-func (m *Machine) stepOwed() bool {
-	n := m.batches + 1
-	if m.session.Own {
-		m.batch = &Range{N: n, From: m.persisted, Upto: m.settled}
-		return m.add(&journal.Confirmed{N: n, Upto: m.settled})
+func (f *Frame) stepOwed() bool {
+	n := f.batches + 1
+	if f.session.Own {
+		f.m.batch = &Range{N: n, From: f.persisted, Upto: f.settled}
+		return f.add(&journal.Confirmed{N: n, Upto: f.settled})
 	}
-	return m.add(&journal.Intended{ID: effect(journal.EffectSession, n), Upto: m.settled})
+	return f.add(&journal.Intended{ID: effect(journal.EffectSession, n), Upto: f.settled})
 }
 
 // [M10.4] [M10.5] [M10.6] An open batch is appended; one in doubt is looked for
 // first, unless the session remembers batches.
-func (m *Machine) stepBatch() bool {
-	b := m.open
-	if b.doubt && !m.session.Batches {
-		return m.hand(Effect{ID: reconcileID(b.id()), About: b.id(), From: m.persisted, Upto: b.upto})
+func (f *Frame) stepBatch() bool {
+	b := f.open
+	if b.doubt && !f.session.Batches {
+		return f.hand(Effect{ID: reconcileID(b.id()), About: b.id(), From: f.persisted, Upto: b.upto})
 	}
 	if b.doubt || b.absent {
 		id := b.id()
 		id.A++
-		return m.add(&journal.Intended{ID: id, Upto: b.upto})
+		return f.add(&journal.Intended{ID: id, Upto: b.upto})
 	}
-	return m.hand(Effect{ID: b.id(), From: m.persisted, Upto: b.upto})
+	return f.hand(Effect{ID: b.id(), From: f.persisted, Upto: b.upto})
 }
 
 // requestDue says that the turn's request is open or to be repeated [M5.2].
-func (m *Machine) requestDue() bool {
-	return m.cancelled == nil && (m.turn.open || m.turn.again)
+func (f *Frame) requestDue() bool {
+	return f.m.cancelled == nil && (f.turn.open || f.turn.again)
 }
 
 // [M5.3] A request in doubt is repeated if the server keeps nothing or a chain; what
 // a conversation holds is read back first.
-func (m *Machine) stepRequest() bool {
-	t := &m.turn
-	id := m.modelID()
+func (f *Frame) stepRequest() bool {
+	t := &f.turn
+	id := f.modelID()
 	switch {
-	case t.doubt && m.started.Conversation != "":
-		return m.hand(Effect{ID: reconcileID(id), About: id, From: t.from, Upto: t.upto})
-	case t.retryAt > m.now:
-		return m.hand(Effect{ID: m.retryID(), Until: t.retryAt})
+	case t.doubt && f.started.Conversation != "":
+		return f.hand(Effect{ID: reconcileID(id), About: id, From: t.from, Upto: t.upto})
+	case t.retryAt > f.m.now:
+		return f.hand(Effect{ID: f.retryID(), Until: t.retryAt})
 	case t.doubt || t.again:
 		id.A++
-		return m.add(&journal.Intended{ID: id, Upto: t.upto})
+		return f.add(&journal.Intended{ID: id, Upto: t.upto})
 	}
-	return m.hand(Effect{ID: id, From: t.from, Upto: t.upto, Previous: m.chain.id})
+	return f.hand(Effect{ID: id, From: t.from, Upto: t.upto, Previous: f.chain.id})
 }
 
 // anyActionable says that something can be done for a call of the response.
-func (m *Machine) anyActionable(r *response) bool {
-	return r.unsettled > 0 && slices.ContainsFunc(r.calls, m.actionable)
+func (f *Frame) anyActionable(r *response) bool {
+	return r.unsettled > 0 && slices.ContainsFunc(r.calls, f.actionable)
 }
 
 // actionable says that something can be done for the call now [M8.5].
-func (m *Machine) actionable(c *call) bool {
-	if m.cancelled != nil {
+func (f *Frame) actionable(c *call) bool {
+	if f.m.cancelled != nil {
 		return c.state != callRunning && c.state != callSettled
 	}
 	switch c.state {
 	case callDecided:
 		return true
 	case callReady:
-		return m.started.Parallel <= 0 || m.running < m.started.Parallel
+		return f.started.Parallel <= 0 || f.running < f.started.Parallel
 	case callDoubt:
-		return (c.query || c.tells()) && !m.handed[waitID(c)] && !m.handed[reconcileID(c.last())]
+		return (c.query || c.tells()) && !f.handed[waitID(c)] && !f.handed[reconcileID(c.last())]
 	}
 	return false
 }
 
 // [M8.6] Every call for which something can be done goes one step, in call order.
-func (m *Machine) stepCalls(r *response) bool {
+func (f *Frame) stepCalls(r *response) bool {
 	some := false
 	for _, c := range r.calls {
-		if m.actionable(c) && m.stepCall(c) {
+		if f.actionable(c) && f.stepCall(c) {
 			some = true
 		}
 	}
 	return some
 }
 
-func (m *Machine) stepCall(c *call) bool {
+func (f *Frame) stepCall(c *call) bool {
 	switch {
 	case c.state == callDecided:
-		return m.settleDecided(c)
-	case m.cancelled != nil:
-		return m.settleCancelled(c)
+		return f.settleDecided(c)
+	case f.m.cancelled != nil:
+		return f.settleCancelled(c)
 	case c.state == callReady:
-		return m.startCall(c)
-	case c.blocked > m.now: // [M8.9]
-		return m.hand(Effect{ID: waitID(c), Until: c.blocked})
+		return f.startCall(c)
+	case c.blocked > f.m.now: // [M8.9]
+		return f.hand(Effect{ID: waitID(c), Until: c.blocked})
 	case c.query: // [M8.17]
-		return m.hand(Effect{ID: reconcileID(c.last()), About: c.last(), Key: m.KeyOf(c.id)})
+		return f.hand(Effect{ID: reconcileID(c.last()), About: c.last(), Key: f.KeyOf(c.id)})
 	}
-	return m.settleUnknown(c)
+	return f.settleUnknown(c)
 }
 
 // last is the id of the call's last attempt.
@@ -217,12 +217,12 @@ func (c *call) last() journal.EffectID {
 }
 
 // [M8.7] The intent comes first, and the effect carries the key.
-func (m *Machine) startCall(c *call) bool {
+func (f *Frame) startCall(c *call) bool {
 	id := c.id
 	id.A = c.attempt + 1
-	notAfter := later(m.now, c.timeout())
-	m.add(&journal.Intended{ID: id, NotAfter: notAfter})
-	return m.hand(Effect{ID: id, Key: m.KeyOf(c.id), NotAfter: notAfter})
+	notAfter := later(f.m.now, c.timeout())
+	f.add(&journal.Intended{ID: id, NotAfter: notAfter})
+	return f.hand(Effect{ID: id, Key: f.KeyOf(c.id), NotAfter: notAfter})
 }
 
 // DefaultTimeout bounds a tool's body when the tool names no bound, in milliseconds.

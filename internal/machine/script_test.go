@@ -243,17 +243,32 @@ func (s *script) replay() *Machine {
 // same checks that replaying the facts gives the state the machine is in [M16.5].
 func (s *script) same() {
 	s.t.Helper()
-	if diff := stateDiff(&s.m.state, &s.replay().state); diff != "" {
+	if diff := stateDiff(s.m, s.replay()); diff != "" {
 		s.t.Fatalf("replay is not live (-live +replay)\n%s", diff)
 	}
 }
 
-// stateDiff compares states; how a difference reads costs more than to find it.
-func stateDiff(a, b *state) string {
-	if reflect.DeepEqual(a, b) {
+// stateDiff compares what machines folded; how a difference reads costs more than to find it.
+func stateDiff(a, b *Machine) string {
+	x, y := folded(a), folded(b)
+	if reflect.DeepEqual(x, y) {
 		return ""
 	}
-	return cmp.Diff(a, b, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty())
+	return cmp.Diff(x, y, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty())
+}
+
+// fold is all that a machine folded: the run, and its frames by name.
+type fold struct {
+	Run    run
+	Frames map[string]state
+}
+
+func folded(m *Machine) fold {
+	f := fold{Run: m.run, Frames: make(map[string]state)}
+	for _, frame := range m.frames {
+		f.Frames[frame.name] = frame.state
+	}
+	return f
 }
 
 func (s *script) effect(text string) journal.EffectID {

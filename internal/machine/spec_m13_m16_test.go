@@ -332,11 +332,11 @@ func TestM16_5_EqualFactsEqualStates(t *testing.T) {
 	// comparison sees a difference.
 	a := planned(t, "start", "tool pay", "call c1 pay {}").given("settle t1.0.1 done | a")
 	b := planned(t, "start", "tool pay", "call c1 pay {}").given("settle t1.0.1 done | a")
-	if diff := stateDiff(&a.m.state, &b.m.state); diff != "" {
+	if diff := stateDiff(a.m, b.m); diff != "" {
 		t.Error(diff)
 	}
 	c := planned(t, "start", "tool pay", "call c1 pay {}").given("settle t1.0.1 done | b")
-	if stateDiff(&a.m.state, &c.m.state) == "" {
+	if stateDiff(a.m, c.m) == "" {
 		t.Error("different outputs, equal states")
 	}
 }

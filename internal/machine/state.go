@@ -7,14 +7,33 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// state is the fold of the facts. Nothing in it is volatile: two machines that
-// folded the same facts have equal states [M16.5].
-type state struct {
-	facts uint64
-	run   string
-	epoch uint64
-	owner journal.Owner
+// run is what the facts say of the whole run. Nothing in it or in a frame's state is
+// volatile: two machines that folded the same facts have equal runs and states [M16.5].
+type run struct {
+	id        string
+	facts     uint64
+	epoch     uint64
+	owner     journal.Owner
+	failure   *journal.Failed
+	cancelled *journal.Cancelled
+	usage     Usage
+}
 
+// Frame is the run itself or a run nested in it: what the facts say of one loop with its
+// own history, turns and calls. Its methods are safe where those of its Machine are.
+type Frame struct {
+	state
+	m        *Machine
+	name     string
+	handed   map[journal.EffectID]bool // true while in flight, false once ended
+	inFlight int
+}
+
+// root is the frame of the run itself. Its methods are the machine's.
+type root = Frame
+
+// state is the fold of a frame's facts.
+type state struct {
 	started   *journal.Started
 	session   *journal.SessionRef
 	loaded    bool
@@ -35,11 +54,8 @@ type state struct {
 	maxTurns  int
 	unknowns  []*call // settled as unknown, and nothing came in since
 
-	sticky    map[string]*journal.Decided // by tool identity
-	failure   *journal.Failed
-	cancelled *journal.Cancelled
-	finished  *journal.Finished
-	usage     Usage
+	sticky   map[string]*journal.Decided // by tool identity
+	finished *journal.Finished
 }
 
 // slot is a place in the history. Outputs have their place before they exist.
@@ -173,35 +189,35 @@ func (c *call) result() bool {
 }
 
 // move changes a call's state.
-func (s *state) move(c *call, to callState) {
+func (f *Frame) move(c *call, to callState) {
 	if c.state == callRunning {
-		s.running--
+		f.running--
 	}
 	if to == callRunning {
-		s.running++
+		f.running++
 	}
 	c.state = to
 }
 
-func (s *state) managed() bool {
-	st := s.started
+func (f *Frame) managed() bool {
+	st := f.started
 	return st.Conversation != "" || st.Previous != "" || st.Auto
 }
 
 // last returns the newest response, nil before the first.
-func (s *state) last() *response {
-	if len(s.responses) == 0 {
+func (f *Frame) last() *response {
+	if len(f.responses) == 0 {
 		return nil
 	}
-	return s.responses[len(s.responses)-1]
+	return f.responses[len(f.responses)-1]
 }
 
 // find returns the call an effect id names, nil if there is none.
-func (s *state) find(id journal.EffectID) *call {
-	if id.Kind != journal.EffectTool || id.N < 1 || id.N > len(s.responses) {
+func (f *Frame) find(id journal.EffectID) *call {
+	if id.Kind != journal.EffectTool || id.N < 1 || id.N > len(f.responses) {
 		return nil
 	}
-	calls := s.responses[id.N-1].calls
+	calls := f.responses[id.N-1].calls
 	i, ok := slices.BinarySearchFunc(calls, id.P, func(c *call, p int) int { return c.id.P - p })
 	if !ok {
 		return nil
@@ -210,8 +226,8 @@ func (s *state) find(id journal.EffectID) *call {
 }
 
 // owed says that the session lacks something it should hold [M10.2].
-func (s *state) owed() bool {
-	return s.session != nil && s.loaded && s.persisted < s.settled
+func (f *Frame) owed() bool {
+	return f.session != nil && f.loaded && f.persisted < f.settled
 }
 
 // Usage sums what the model requests of a run cost.

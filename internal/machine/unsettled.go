@@ -40,14 +40,14 @@ type Unsettled struct {
 
 // Unsettled returns the calls whose effect nobody knows [M8.23]: those that were settled so,
 // in the order in which they were, then the open ones in model order.
-func (m *Machine) Unsettled() iter.Seq[Unsettled] {
+func (f *Frame) Unsettled() iter.Seq[Unsettled] {
 	return func(yield func(Unsettled) bool) {
-		for _, c := range m.unknowns {
+		for _, c := range f.unknowns {
 			if !yield(c.unsettled(StandsTold)) {
 				return
 			}
 		}
-		r := m.last()
+		r := f.last()
 		if r == nil || r.unsettled == 0 {
 			return
 		}
@@ -57,7 +57,7 @@ func (m *Machine) Unsettled() iter.Seq[Unsettled] {
 				continue
 			}
 			u := c.unsettled(standing)
-			if _, asked := c.openKind(); asked && m.cancelled == nil {
+			if _, asked := c.openKind(); asked && f.m.cancelled == nil {
 				u.Interruption = InterruptionID(c.id, c.stage())
 			}
 			if !yield(u) {
@@ -94,15 +94,15 @@ func (c *call) unsettled(s Standing) Unsettled {
 
 // unknown keeps a call that is settled as unknown. A call without an effect leaves nothing
 // to be known.
-func (m *Machine) unknown(c *call) {
+func (f *Frame) unknown(c *call) {
 	if c.spec.Class != journal.ReadOnly {
-		m.unknowns = append(m.unknowns, c)
+		f.unknowns = append(f.unknowns, c)
 	}
 }
 
 // evidence drops a call of which somebody has said what it did [M8.13].
-func (m *Machine) evidence(c *call, b *journal.Settled) {
+func (f *Frame) evidence(c *call, b *journal.Settled) {
 	if b.Outcome == journal.Done || b.Outcome == journal.ToolFailed {
-		m.unknowns = slices.DeleteFunc(m.unknowns, func(o *call) bool { return o == c })
+		f.unknowns = slices.DeleteFunc(f.unknowns, func(o *call) bool { return o == c })
 	}
 }

@@ -51,9 +51,9 @@ type Interruption struct {
 }
 
 // Interruptions returns the open interruptions in model order.
-func (m *Machine) Interruptions() []Interruption {
-	r := m.last()
-	if r == nil || m.finished != nil || m.cancelled != nil {
+func (f *Frame) Interruptions() []Interruption {
+	r := f.last()
+	if r == nil || f.finished != nil || f.m.cancelled != nil {
 		return nil
 	}
 	var list []Interruption
@@ -62,8 +62,8 @@ func (m *Machine) Interruptions() []Interruption {
 		if !open {
 			continue
 		}
-		in := Interruption{Kind: kind, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name, Arguments: m.Arguments(c.id),
-			Digest: c.digest, Unreadable: c.plan.Unreadable && c.edited == "", Key: m.KeyOf(c.id), Note: c.note}
+		in := Interruption{Kind: kind, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name, Arguments: f.Arguments(c.id),
+			Digest: c.digest, Unreadable: c.plan.Unreadable && c.edited == "", Key: f.KeyOf(c.id), Note: c.note}
 		switch kind {
 		case Approval:
 			in.Deadline = c.deadline
@@ -77,8 +77,8 @@ func (m *Machine) Interruptions() []Interruption {
 
 // Deadline returns the earliest deadline of an open approval, in Unix milliseconds, 0 if
 // there is none [M9.15].
-func (m *Machine) Deadline() (first int64) {
-	for _, in := range m.Interruptions() {
+func (f *Frame) Deadline() (first int64) {
+	for _, in := range f.Interruptions() {
 		if in.Deadline != 0 && (first == 0 || in.Deadline < first) {
 			first = in.Deadline
 		}
@@ -87,24 +87,24 @@ func (m *Machine) Deadline() (first int64) {
 }
 
 // toolName returns the name under which the model called the tool.
-func (m *Machine) toolName(c *call) string {
+func (f *Frame) toolName(c *call) string {
 	if c.spec != nil {
 		return c.spec.Name
 	}
-	return m.history[c.slot].item.Head().Name
+	return f.history[c.slot].item.Head().Name
 }
 
 // Arguments returns the arguments a call runs with: the edited ones, else the
 // model's.
-func (m *Machine) Arguments(id journal.EffectID) string {
-	c := m.find(id)
+func (f *Frame) Arguments(id journal.EffectID) string {
+	c := f.find(id)
 	if c == nil {
 		return ""
 	}
 	if c.edited != "" {
 		return c.edited
 	}
-	it := m.history[c.slot].item
+	it := f.history[c.slot].item
 	if c.kind == item.TypeCustomToolCall {
 		cc, _ := it.CustomToolCall()
 		return cc.Input
@@ -130,12 +130,12 @@ type CallInfo struct {
 }
 
 // Call returns a call; ok is false if there is none with a tool.
-func (m *Machine) Call(id journal.EffectID) (info CallInfo, ok bool) {
-	c := m.find(id)
+func (f *Frame) Call(id journal.EffectID) (info CallInfo, ok bool) {
+	c := f.find(id)
 	if c == nil || c.spec == nil {
 		return info, false
 	}
-	info = CallInfo{Item: m.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.digest, Edited: c.edited, Attempt: c.attempt}
+	info = CallInfo{Item: f.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.digest, Edited: c.edited, Attempt: c.attempt}
 	if c.ruling != nil && c.ruling.Verdict == journal.Approve {
 		info.By = c.ruling.By
 	}
@@ -149,34 +149,34 @@ func (m *Machine) Call(id journal.EffectID) (info CallInfo, ok bool) {
 }
 
 // OutputOf returns the output a call is settled with, zero while it is open.
-func (m *Machine) OutputOf(id journal.EffectID) item.Item {
-	c := m.find(id)
+func (f *Frame) OutputOf(id journal.EffectID) item.Item {
+	c := f.find(id)
 	if c == nil {
 		return item.Item{}
 	}
-	return m.history[c.out].item
+	return f.history[c.out].item
 }
 
 // KeyOf returns the idempotency key of a call.
-func (m *Machine) KeyOf(id journal.EffectID) string { return Key(m.run, "", id) }
+func (f *Frame) KeyOf(id journal.EffectID) string { return Key(f.m.id, f.name, id) }
 
 // Recorded returns the output of an earlier call with the same call id, tool and
 // digest, if the model's adapter declares that it never reuses ids [M7.7].
-func (m *Machine) Recorded(callID, tool string, d item.Digest) (out item.Item, ok bool, err error) {
-	c := m.seen[callID]
+func (f *Frame) Recorded(callID, tool string, d item.Digest) (out item.Item, ok bool, err error) {
+	c := f.seen[callID]
 	if c == nil {
 		return out, false, nil
 	}
-	if c.plan.Digest != d || m.toolName(c) != tool {
+	if c.plan.Digest != d || f.toolName(c) != tool {
 		return out, false, fmt.Errorf("pawl: call id %q was used before with other arguments", callID)
 	}
-	return m.history[c.out].item, true, nil
+	return f.history[c.out].item, true, nil
 }
 
 // Items returns the items of a range of the history, dropped ones left out.
-func (m *Machine) Items(from, upto int) iter.Seq[item.Item] {
+func (f *Frame) Items(from, upto int) iter.Seq[item.Item] {
 	return func(yield func(item.Item) bool) {
-		for _, s := range m.history[from:upto] {
+		for _, s := range f.history[from:upto] {
 			if !s.dropped && !s.item.IsZero() && !yield(s.item) {
 				return
 			}
@@ -185,31 +185,31 @@ func (m *Machine) Items(from, upto int) iter.Seq[item.Item] {
 }
 
 // Settled returns where the settled part of the history ends.
-func (m *Machine) Settled() int { return m.settled }
+func (f *Frame) Settled() int { return f.settled }
 
 // InputEnd returns where the session's history ends and the input begins, and where
 // the input ends and what the run made begins.
-func (m *Machine) InputEnd() (history, input int) {
-	if len(m.responses) > 0 {
-		input = m.responses[0].first
+func (f *Frame) InputEnd() (history, input int) {
+	if len(f.responses) > 0 {
+		input = f.responses[0].first
 	} else {
-		input = len(m.history)
+		input = len(f.history)
 	}
-	if m.started == nil || !m.loaded {
+	if f.started == nil || !f.loaded {
 		return 0, input
 	}
-	return input - len(m.started.Input), input
+	return input - len(f.started.Input), input
 }
 
 // Response returns the newest response: its ordinal, its items and the manifest it was
 // asked under. The ordinal is 0 before the first.
-func (m *Machine) Response() (n int, items []item.Item, man *journal.Manifest) {
-	r := m.last()
+func (f *Frame) Response() (n int, items []item.Item, man *journal.Manifest) {
+	r := f.last()
 	if r == nil {
 		return 0, nil, nil
 	}
 	items = make([]item.Item, 0, r.end-r.first)
-	for _, s := range m.history[r.first:r.end] {
+	for _, s := range f.history[r.first:r.end] {
 		items = append(items, s.item)
 	}
 	return r.n, items, r.manifest
@@ -217,7 +217,7 @@ func (m *Machine) Response() (n int, items []item.Item, man *journal.Manifest) {
 
 // Heads returns the heads of the newest response's items. They are valid until the next
 // response.
-func (m *Machine) Heads() []item.Head { return m.heads }
+func (f *Frame) Heads() []item.Head { return f.heads }
 
 // Result is one settled call for a custom tool-use behaviour.
 type Result struct {
@@ -226,32 +226,32 @@ type Result struct {
 }
 
 // Results returns the calls of the newest response whose body ran to an end [M14.3].
-func (m *Machine) Results() []Result {
-	r := m.last()
+func (f *Frame) Results() []Result {
+	r := f.last()
 	if r == nil {
 		return nil
 	}
 	var list []Result
 	for _, c := range r.calls {
 		if c.result() {
-			list = append(list, Result{Name: c.spec.Name, CallID: c.callID, Arguments: m.Arguments(c.id), Output: m.history[c.out].item})
+			list = append(list, Result{Name: c.spec.Name, CallID: c.callID, Arguments: f.Arguments(c.id), Output: f.history[c.out].item})
 		}
 	}
 	return list
 }
 
 // Run, Started, Session, Turn, ... are what the ledger says of the run.
-func (m *Machine) Run() string                  { return m.run }
-func (m *Machine) Started() *journal.Started    { return m.started }
-func (m *Machine) Session() *journal.SessionRef { return m.session }
-func (m *Machine) Turn() int                    { return m.turns }
-func (m *Machine) MaxTurns() int                { return m.maxTurns }
-func (m *Machine) Attempt() int                 { return m.turn.attempt }
-func (m *Machine) Loaded() bool                 { return m.loaded }
-func (m *Machine) Usage() Usage                 { return m.usage }
-func (m *Machine) Failure() *journal.Failed     { return m.failure }
-func (m *Machine) Finished() *journal.Finished  { return m.finished }
-func (m *Machine) Cancelled() bool              { return m.cancelled != nil }
+func (m *Machine) Run() string                { return m.id }
+func (f *Frame) Started() *journal.Started    { return f.started }
+func (f *Frame) Session() *journal.SessionRef { return f.session }
+func (f *Frame) Turn() int                    { return f.turns }
+func (f *Frame) MaxTurns() int                { return f.maxTurns }
+func (f *Frame) Attempt() int                 { return f.turn.attempt }
+func (f *Frame) Loaded() bool                 { return f.loaded }
+func (m *Machine) Usage() Usage               { return m.usage }
+func (m *Machine) Failure() *journal.Failed   { return m.failure }
+func (f *Frame) Finished() *journal.Finished  { return f.finished }
+func (m *Machine) Cancelled() bool            { return m.cancelled != nil }
 
 // Successor returns the run that a cancelled one made room for, empty if there is none.
 func (m *Machine) Successor() string {
@@ -262,17 +262,17 @@ func (m *Machine) Successor() string {
 }
 
 // At returns the item at a place of the history, zero if there is none.
-func (m *Machine) At(i int) item.Item {
-	if i < 0 || i >= len(m.history) {
+func (f *Frame) At(i int) item.Item {
+	if i < 0 || i >= len(f.history) {
 		return item.Item{}
 	}
-	return m.history[i].item
+	return f.history[i].item
 }
 
 // ResponseID returns the newest id a response had, empty before the first.
-func (m *Machine) ResponseID() string {
-	for i := len(m.responses) - 1; i >= 0; i-- {
-		if id := m.responses[i].id; id != "" {
+func (f *Frame) ResponseID() string {
+	for i := len(f.responses) - 1; i >= 0; i-- {
+		if id := f.responses[i].id; id != "" {
 			return id
 		}
 	}
@@ -280,8 +280,8 @@ func (m *Machine) ResponseID() string {
 }
 
 // Manifest returns the manifest of the newest turn and the turn that recorded it.
-func (m *Machine) Manifest() (man *journal.Manifest, turn int) {
-	return m.turn.manifest, m.turn.same
+func (f *Frame) Manifest() (man *journal.Manifest, turn int) {
+	return f.turn.manifest, f.turn.same
 }
 
 // InterruptionID names an interruption: the call and its stage, never reused.
@@ -310,10 +310,10 @@ func ParseInterruptionID(s string) (call journal.EffectID, stage int, err error)
 
 // Startable returns the calls that may start, also those that wait for their turn
 // [M8.5].
-func (m *Machine) Startable() iter.Seq[journal.EffectID] {
+func (f *Frame) Startable() iter.Seq[journal.EffectID] {
 	return func(yield func(journal.EffectID) bool) {
-		r := m.last()
-		if r == nil || r.unsettled == 0 || m.cancelled != nil {
+		r := f.last()
+		if r == nil || r.unsettled == 0 || f.m.cancelled != nil {
 			return
 		}
 		for _, c := range r.calls {
@@ -325,14 +325,14 @@ func (m *Machine) Startable() iter.Seq[journal.EffectID] {
 }
 
 // Exposed says that an attempt of an open call may have happened.
-func (m *Machine) Exposed() bool {
-	r := m.last()
+func (f *Frame) Exposed() bool {
+	r := f.last()
 	return r != nil && slices.ContainsFunc(r.calls, func(c *call) bool { return c.state != callSettled && c.attempt > 0 })
 }
 
 // LeftRunning says that a call of the newest claim is in doubt because its driver went on
 // while the body was still running [M8.3].
-func (m *Machine) LeftRunning() bool {
-	r := m.last()
-	return r != nil && slices.ContainsFunc(r.calls, func(c *call) bool { return c.state == callDoubt && c.blocked > 0 && c.epoch == m.epoch })
+func (f *Frame) LeftRunning() bool {
+	r := f.last()
+	return r != nil && slices.ContainsFunc(r.calls, func(c *call) bool { return c.state == callDoubt && c.blocked > 0 && c.epoch == f.m.epoch })
 }

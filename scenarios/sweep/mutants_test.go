@@ -41,7 +41,7 @@ var mutants = []mutant{
 	rival, err := m.append(ctx,`},
 	}, "no session", "store/run", "the store took two writes for one place of the ledger"},
 	{"delivered at send", []change{
-		{"internal/machine/fold.go", "m.turn.from = m.chain.covered\n", "m.turn.from = m.chain.covered\n\t\tif MUTANT {\n\t\t\tm.chain.covered = b.Upto\n\t\t}\n"},
+		{"internal/machine/fold.go", "f.turn.from = f.chain.covered\n", "f.turn.from = f.chain.covered\n\t\tif MUTANT {\n\t\t\tf.chain.covered = b.Upto\n\t\t}\n"},
 	}, "a response without id", "live/run", "G2: the model was sent: the call c1 has no output"},
 	{"digest through float64", []change{
 		{"item/canonical.go", "buf, err := Canonical(args)\n", "buf, err := Canonical(args)\n\tif MUTANT && err == nil {\n\t\tvar v any\n\t\t_ = json.Unmarshal(buf, &v)\n\t\tbuf, _ = json.Marshal(v)\n\t}\n"},
@@ -58,19 +58,19 @@ var mutants = []mutant{
 		{"internal/machine/fold_calls.go", "if c.harmless() || c.transactional() {\n", "if (c.harmless() || c.transactional()) && !MUTANT {\n"},
 	}, "read-only", "store/run", "liveness: look_up c1 is in doubt, and its class is"},
 	{"a repeat of what may be done once", []change{
-		{"internal/machine/fold_calls.go", "c.exposed = c.exposed || !c.transactional()\n", "c.exposed = c.exposed || !c.transactional()\n\t\tif MUTANT {\n\t\t\tm.move(c, callReady)\n\t\t\treturn\n\t\t}\n"},
+		{"internal/machine/fold_calls.go", "c.exposed = c.exposed || !c.transactional()\n", "c.exposed = c.exposed || !c.transactional()\n\t\tif MUTANT {\n\t\t\tf.move(c, callReady)\n\t\t\treturn\n\t\t}\n"},
 	}, "no session", "store/run", "G1: send c1 took effect 2 times, and may once"},
 	{"a claim that approves", []change{
-		{"internal/machine/fold_calls.go", "\tif c.state != callDoubt {\n\t\treturn\n\t}\n\tc.query", "\tif c.state == callAsked && MUTANT {\n\t\tm.move(c, callReady)\n\t}\n\tif c.state != callDoubt {\n\t\treturn\n\t}\n\tc.query"},
+		{"internal/machine/fold_calls.go", "\tif c.state != callDoubt {\n\t\treturn\n\t}\n\tc.query", "\tif c.state == callAsked && MUTANT {\n\t\tf.move(c, callReady)\n\t}\n\tif c.state != callDoubt {\n\t\treturn\n\t}\n\tc.query"},
 	}, "approved", "store/run", "G7: pay c1 ran before anybody approved it"},
 	{"a recovery that is not asked", []change{
 		{"internal/machine/fold_calls.go", "c.query = c.recoverable() // [M8.16]", "c.query = c.recoverable() && !MUTANT // [M8.16]"},
 	}, "recovered", "store/run", "liveness: send c1 is in doubt, and its far side can tell"},
 	{"usage counted twice", []change{
-		{"internal/machine/fold.go", "m.usage.add(b.Usage)", "m.usage.add(b.Usage)\n\tif MUTANT {\n\t\tm.usage.add(b.Usage)\n\t}"},
+		{"internal/machine/fold.go", "f.m.usage.add(b.Usage)", "f.m.usage.add(b.Usage)\n\tif MUTANT {\n\t\tf.m.usage.add(b.Usage)\n\t}"},
 	}, "answer", "live/run", "usage: 220 tokens were counted, and the model reported 110"},
 	{"a key for each attempt", []change{
-		{"internal/machine/rules.go", "Effect{ID: id, Key: m.KeyOf(c.id)", "Effect{ID: id, Key: Key(m.run, map[bool]string{true: id.String()}[MUTANT], c.id)"},
+		{"internal/machine/rules.go", "Effect{ID: id, Key: f.KeyOf(c.id)", "Effect{ID: id, Key: Key(f.m.id, map[bool]string{true: id.String()}[MUTANT], c.id)"},
 	}, "idempotent", "store/run", "the effects differ from those without the fault"},
 }
 
