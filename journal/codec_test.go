@@ -108,6 +108,35 @@ var encodings = []struct {
 	{&journal.Expired{Call: id('t', 1, 0, 0), Stage: 2}, `{"id":"t1.0.0","stage":2}`},
 	{&journal.Expired{}, `{}`},
 	{&journal.Cancelled{By: "pawl", Successor: "r2"}, `{"by":"pawl","successor":"r2"}`},
+	{&journal.Started{Agent: "desk", Guards: journal.GuardsBoth}, `{"agent":"desk","guards":"both"}`},
+	{&journal.Loaded{Items: items(`{}`), View: []journal.Span{{From: 0, Upto: 1}, {Item: item.FromTrusted(oddItem)}, {}}},
+		`{"items":[{}],"view":[{"upto":1},{"item":` + oddItem + `},{}]}`},
+	{&journal.Prepared{N: 2, Same: 1, View: []journal.Span{{From: 3, Upto: 5}}}, `{"n":2,"same":1,"view":[{"from":3,"upto":5}]}`},
+	{&journal.Prepared{Manifest: &journal.Manifest{GuardsInput: true, GuardsOutput: true,
+		Handles: []journal.Handles{journal.HandlesMaxTurns, journal.HandlesRefusal, journal.HandlesInvalid}, Tools: []journal.ToolSpec{
+			{Name: "ask", Agent: "desk/1", TellFailure: true, Guarded: true}, {Name: "transfer_to_desk", Handoff: "desk/2"}}}},
+		`{"manifest":{"tools":[{"name":"ask","agent":"desk/1","tellfailure":true,"guarded":true},{"name":"transfer_to_desk","handoff":"desk/2"}],` +
+			`"guardsin":true,"guardsout":true,"handles":["max_turns","refusal","invalid_output"]}}`},
+	{&journal.Planned{N: 1, Final: journal.FinalRefusal, Refusal: "no"}, `{"n":1,"final":"refusal","refusal":"no"}`},
+	{&journal.Planned{N: 1, Final: journal.FinalInvalid, FinalAt: 1, Calls: []journal.PlannedCall{{Checks: []journal.Check{{Name: "pii"}, {}}}}},
+		`{"n":1,"calls":[{"checks":[{"name":"pii"},{}]}],"final":"invalid","at":1}`},
+	{&journal.Settled{ID: id('t', 1, 0, 1), Checks: []journal.Check{{Name: "pii", Tripped: true, Info: `{"n":1}`}}},
+		`{"id":"t1.0.1","checks":[{"name":"pii","tripped":true,"info":"{\"n\":1}"}]}`},
+	{&journal.Transferred{N: 1, P: 2, Agent: "desk/2", Output: item.FunctionOutput("c1", "ok"), View: []journal.Span{{Upto: 2}}},
+		`{"n":1,"p":2,"agent":"desk/2","output":{"type":"function_call_output","call_id":"c1","output":"ok"},"view":[{"upto":2}]}`},
+	{&journal.Transferred{}, `{}`},
+	{&journal.Checked{ID: id('k', 1, 0, 1), Checks: []journal.Check{{Name: "pii", Tripped: true, Info: "i"}}, Output: item.FunctionOutput("c1", "no")},
+		`{"id":"k1.0.1","checks":[{"name":"pii","tripped":true,"info":"i"}],"output":{"type":"function_call_output","call_id":"c1","output":"no"}}`},
+	{&journal.Checked{}, `{}`},
+	{&journal.Handled{N: 3, Declined: true, Text: "t", Item: item.FromTrusted(oddItem)}, `{"n":3,"declined":true,"text":"t","item":` + oddItem + `}`},
+	{&journal.Handled{}, `{}`},
+	{&journal.Added{Items: items(oddItem, `{}`), By: "ann", At: 9}, `{"items":[` + oddItem + `,{}],"by":"ann","at":9}`},
+	{&journal.Added{}, `{}`},
+	{&journal.Admitted{N: 2}, `{"n":2}`},
+	{&journal.Admitted{}, `{}`},
+	{&journal.Observed{N: 1<<64 - 1}, `{"n":18446744073709551615}`},
+	{&journal.Observed{}, `{}`},
+	{&journal.Finished{Cancelled: true, Tripped: true, At: -1}, `{"cancelled":true,"tripped":true,"at":-1}`},
 }
 
 func TestEncodings(t *testing.T) {
@@ -161,6 +190,10 @@ func TestDecodeRefuses(t *testing.T) {
 			`pawl: the journal was written by a newer version of Pawl: "calls": "z": not known here (fact "planned")`},
 		{"word", journal.KindDecided, 1, `{"verdict":"maybe"}`, journal.ErrNewerJournal,
 			`pawl: the journal was written by a newer version of Pawl: "verdict": "maybe" is not known here (fact "decided")`},
+		{"word of a list", journal.KindPrepared, 1, `{"manifest":{"handles":["rain"]}}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: "manifest": "handles": "rain" is not known here (fact "prepared")`},
+		{"member of a span", journal.KindTransferred, 1, `{"view":[{"z":1}]}`, journal.ErrNewerJournal,
+			`pawl: the journal was written by a newer version of Pawl: "view": "z": not known here (fact "transferred")`},
 		{"empty", journal.KindFired, 1, ``, journal.ErrCorrupt,
 			`pawl: the journal is damaged: invalid JSON at offset 0: want an object (fact "fired")`},
 		{"cut", journal.KindFired, 1, `{"id":"w1.0.1"`, journal.ErrCorrupt, ""},
@@ -217,6 +250,7 @@ func TestParseEffectID(t *testing.T) {
 	for s, want := range map[string]journal.EffectID{
 		"t3.1.2":            id('t', 3, 1, 2),
 		"l0.0.0":            id('l', 0, 0, 0),
+		"k2.1.1":            id('k', 2, 1, 1),
 		"w2147483647.10.99": id('w', 2147483647, 10, 99),
 	} {
 		got, err := journal.ParseEffectID(s)
@@ -224,7 +258,7 @@ func TestParseEffectID(t *testing.T) {
 			t.Errorf("ParseEffectID(%q) = %v, %v", s, got, err)
 		}
 	}
-	for _, s := range []string{"", "t", "t1", "t1.2", "t1.2.", "t1.2.3.4", "x1.2.3", "t+1.2.3", "t01.2.3", "t-1.2.3", "t1..3", "t1.2.2147483648", " t1.2.3", "t1.2.3 "} {
+	for _, s := range []string{"", "t", "t1", "t1.2", "t1.2.", "t1.2.3.4", "z1.2.3", "t+1.2.3", "t01.2.3", "t-1.2.3", "t1..3", "t1.2.2147483648", " t1.2.3", "t1.2.3 "} {
 		if got, err := journal.ParseEffectID(s); err == nil {
 			t.Errorf("ParseEffectID(%q) = %v, want an error", s, got)
 		}

@@ -1,98 +1,38 @@
 package journal
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-
-	"github.com/pawl-agents/pawl/item"
-)
+import "github.com/pawl-agents/pawl/item"
 
 // Kind names a kind of fact.
 type Kind string
 
 // The kinds of facts. Their meaning is in docs/spec.md.
 const (
-	KindStarted   Kind = "started"
-	KindForked    Kind = "forked"
-	KindClaimed   Kind = "claimed"
-	KindResumed   Kind = "resumed"
-	KindLoaded    Kind = "loaded"
-	KindPrepared  Kind = "prepared"
-	KindIntended  Kind = "intended"
-	KindResponded Kind = "responded"
-	KindPlanned   Kind = "planned"
-	KindDecided   Kind = "decided"
-	KindSettled   Kind = "settled"
-	KindExpired   Kind = "expired"
-	KindJudged    Kind = "judged"
-	KindConfirmed Kind = "confirmed"
-	KindAbsent    Kind = "absent"
-	KindFailed    Kind = "failed"
-	KindFired     Kind = "fired"
-	KindCancelled Kind = "cancelled"
-	KindFinished  Kind = "finished"
+	KindStarted     Kind = "started"
+	KindForked      Kind = "forked"
+	KindClaimed     Kind = "claimed"
+	KindResumed     Kind = "resumed"
+	KindLoaded      Kind = "loaded"
+	KindPrepared    Kind = "prepared"
+	KindIntended    Kind = "intended"
+	KindResponded   Kind = "responded"
+	KindPlanned     Kind = "planned"
+	KindDecided     Kind = "decided"
+	KindSettled     Kind = "settled"
+	KindExpired     Kind = "expired"
+	KindJudged      Kind = "judged"
+	KindConfirmed   Kind = "confirmed"
+	KindAbsent      Kind = "absent"
+	KindFailed      Kind = "failed"
+	KindFired       Kind = "fired"
+	KindTransferred Kind = "transferred"
+	KindChecked     Kind = "checked"
+	KindHandled     Kind = "handled"
+	KindAdded       Kind = "added"
+	KindAdmitted    Kind = "admitted"
+	KindObserved    Kind = "observed"
+	KindCancelled   Kind = "cancelled"
+	KindFinished    Kind = "finished"
 )
-
-// EffectKind is the kind of an effect, one letter.
-type EffectKind byte
-
-// The kinds of effects that have an address in the ledger.
-const (
-	EffectLoad      EffectKind = 'l' // read the session's history
-	EffectPrepare   EffectKind = 'p' // make a turn's request
-	EffectModel     EffectKind = 'm' // call the model
-	EffectPlan      EffectKind = 'c' // classify a response
-	EffectTool      EffectKind = 't' // run a tool's body
-	EffectJudge     EffectKind = 'j' // custom tool-use behaviour
-	EffectSession   EffectKind = 's' // append a batch to the session
-	EffectReconcile EffectKind = 'r' // find out what became of an effect
-	EffectWait      EffectKind = 'w' // wait until a time
-)
-
-// EffectID is where an effect occurs in its frame: ordinal N (of the turn, response
-// or batch, from 1), position P (of a call among the response's items, from 0) and
-// attempt A (from 1). It is the in-flight key, an engine's activity id and the
-// address of the outcome. Without the attempt it is what the idempotency key is
-// derived from.
-type EffectID struct {
-	N, P, A int
-	Kind    EffectKind // last, so that there is no gap in what is hashed: ids are keys
-}
-
-// String returns the id as it stands in the ledger, for example "t3.1.1".
-func (id EffectID) String() string { return string(id.Append(nil)) }
-
-// Append appends what String returns.
-func (id EffectID) Append(dst []byte) []byte {
-	dst = append(dst, byte(id.Kind))
-	dst = strconv.AppendInt(dst, int64(id.N), 10)
-	dst = append(dst, '.')
-	dst = strconv.AppendInt(dst, int64(id.P), 10)
-	dst = append(dst, '.')
-	return strconv.AppendInt(dst, int64(id.A), 10)
-}
-
-// ParseEffectID reads what String wrote, and nothing else.
-func ParseEffectID(s string) (EffectID, error) {
-	if s == "" || !strings.Contains("lpmctjsrw", s[:1]) {
-		return EffectID{}, fmt.Errorf("pawl: %q is not an effect id", s)
-	}
-	id := EffectID{Kind: EffectKind(s[0])}
-	n, rest, _ := strings.Cut(s[1:], ".")
-	p, a, _ := strings.Cut(rest, ".")
-	for _, part := range []struct {
-		digits string
-		v      *int
-	}{{n, &id.N}, {p, &id.P}, {a, &id.A}} {
-		v, err := strconv.ParseUint(part.digits, 10, 31)
-		if err != nil || part.digits != strconv.FormatUint(v, 10) {
-			return EffectID{}, fmt.Errorf("pawl: %q is not an effect id", s)
-		}
-		*part.v = int(v)
-	}
-	return id, nil
-}
 
 // Fact is one thing that happened in a run. Facts are never changed once they are
 // appended.
@@ -112,7 +52,7 @@ type Body interface {
 	Kind() Kind
 }
 
-// Started is the first fact of a run.
+// Started is the first fact of a run, and of a nested one.
 type Started struct {
 	Run   string
 	Agent string // the agent's key
@@ -131,6 +71,8 @@ type Started struct {
 	Parallel int
 	// UniqueCallIDs is what the model's adapter declared.
 	UniqueCallIDs bool
+	// Guards are the guardrails on Input.
+	Guards Guards
 	// Machine is the version of the rules the run started under.
 	Machine int
 }
@@ -185,6 +127,9 @@ type Loaded struct {
 	// Healed are outputs for open calls found in that history; they are owed
 	// to the session before anything else.
 	Healed []item.Item
+	// View, when not empty, is what requests send instead of the history with the
+	// run's input.
+	View []Span
 }
 
 // Prepared is the request of turn N, and the intent of its first attempt.
@@ -197,6 +142,8 @@ type Prepared struct {
 	Manifest *Manifest
 	// Same is the turn whose manifest this turn shares; N when it has its own.
 	Same int
+	// View, when not empty, is what this turn's request sends instead of what it would.
+	View []Span
 }
 
 // Manifest is what a turn offers the model, as far as the rules need it.
@@ -213,6 +160,12 @@ type Manifest struct {
 	StopAt []string
 	// Output is the digest of the structured output's schema, empty for text.
 	Output string
+	// GuardsInput and GuardsOutput say that the agent has guardrails: on input that
+	// is added to the run, and on its final output.
+	GuardsInput  bool
+	GuardsOutput bool
+	// Handles are the errors for which the application has a handler.
+	Handles []Handles
 }
 
 // Class is a tool's effect class.
@@ -257,6 +210,16 @@ type ToolSpec struct {
 	// ExpiryFails says that an approval that expired fails the run, which can be
 	// resumed; without it the call is rejected.
 	ExpiryFails bool
+	// Agent is the key of the agent that the tool runs; such a tool has no body.
+	Agent string
+	// TellFailure says that the model is told when the nested run of that agent
+	// fails; without it the whole run fails.
+	TellFailure bool
+	// Handoff is the key of the agent that a call hands the conversation to; such a
+	// tool has no body.
+	Handoff string
+	// Guarded says that guardrails check a call before it starts.
+	Guarded bool
 }
 
 // Intended says that an effect is about to start.
@@ -317,6 +280,8 @@ const (
 	FinalNone    Final = ""        // go on
 	FinalMessage Final = "message" // the text of the message at FinalAt
 	FinalEmpty   Final = "empty"   // no message: the empty text
+	FinalRefusal Final = "refusal" // the model refuses, in the message at FinalAt
+	FinalInvalid Final = "invalid" // the message at FinalAt, or no message, is no valid output
 )
 
 // PlannedCall is one call of a response.
@@ -341,6 +306,8 @@ type PlannedCall struct {
 	// Reject is the output to use if the call is denied or rejected without a
 	// text of the reviewer's.
 	Reject string
+	// Checks are what guardrails said before anybody was asked for an approval.
+	Checks []Check
 }
 
 // Verdict is what was decided about an interruption.
@@ -413,6 +380,8 @@ type Settled struct {
 	// Running says that the body had not returned when its outcome was recorded as
 	// Unknown: it may still act.
 	Running bool
+	// Checks are what guardrails on the output said.
+	Checks []Check
 }
 
 // Expired says that nobody decided an approval before its deadline.
@@ -469,6 +438,8 @@ type Cancelled struct {
 type Finished struct {
 	// Cancelled says that the run was cancelled and has no final output.
 	Cancelled bool
+	// Tripped says that a guardrail cancelled it.
+	Tripped bool
 	// At is the place in the history of the item that holds the final output,
 	// -1 when Text does.
 	At   int

@@ -19,7 +19,9 @@ var words = map[reflect.Type][]string{
 	reflect.TypeFor[journal.Class]():     {"", "idempotent", "readonly", "transactional"},
 	reflect.TypeFor[journal.OnUnknown](): {"", "tell", "wait"},
 	reflect.TypeFor[journal.Gate]():      {"", "ask", "deny"},
-	reflect.TypeFor[journal.Final]():     {"", "message", "empty"},
+	reflect.TypeFor[journal.Final]():     {"", "message", "empty", "refusal", "invalid"},
+	reflect.TypeFor[journal.Guards]():    {"", "blocking", "parallel", "both"},
+	reflect.TypeFor[journal.Handles]():   {"", "max_turns", "refusal", "invalid_output"},
 	reflect.TypeFor[journal.Verdict]():   {"", "approve", "reject", "settle", "retry", "giveup"},
 	reflect.TypeFor[journal.Outcome]():   {"", "failed", "unknown", "notexecuted", "pending", "asks", "rejected", "decreed", "dropped"},
 }
@@ -93,7 +95,7 @@ func drawEffect(t *rapid.T) journal.EffectID {
 		return journal.EffectID{}
 	}
 	number := rapid.IntRange(0, math.MaxInt32)
-	return journal.EffectID{Kind: journal.EffectKind(rapid.SampledFrom([]byte("lpmctjsrw")).Draw(t, "kind")),
+	return journal.EffectID{Kind: journal.EffectKind(rapid.SampledFrom([]byte("lpmctjsrwevxgokh")).Draw(t, "kind")),
 		N: number.Draw(t, "n"), P: number.Draw(t, "p"), A: number.Draw(t, "a")}
 }
 

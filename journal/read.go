@@ -44,6 +44,18 @@ func newBody(k Kind) readable {
 		return new(Failed)
 	case KindFired:
 		return new(Fired)
+	case KindTransferred:
+		return new(Transferred)
+	case KindChecked:
+		return new(Checked)
+	case KindHandled:
+		return new(Handled)
+	case KindAdded:
+		return new(Added)
+	case KindAdmitted:
+		return new(Admitted)
+	case KindObserved:
+		return new(Observed)
 	case KindCancelled:
 		return new(Cancelled)
 	case KindFinished:
@@ -76,6 +88,8 @@ func (b *Started) read(name, value string) error {
 		return scanInt(&b.Parallel, value)
 	case "unique":
 		return scanFlag(&b.UniqueCallIDs, value)
+	case "guards":
+		return scanWord(&b.Guards, value, GuardsBlocking, GuardsParallel, GuardsBoth)
 	case "machine":
 		return scanInt(&b.Machine, value)
 	}
@@ -145,6 +159,8 @@ func (b *Loaded) read(name, value string) error {
 		return scanItems(&b.Items, value)
 	case "healed":
 		return scanItems(&b.Healed, value)
+	case "view":
+		return scanObjects(&b.View, value)
 	}
 	return errUnknown
 }
@@ -159,6 +175,8 @@ func (b *Prepared) read(name, value string) error {
 		return scanObject(&b.Manifest, value)
 	case "same":
 		return scanInt(&b.Same, value)
+	case "view":
+		return scanObjects(&b.View, value)
 	}
 	return errUnknown
 }
@@ -179,6 +197,12 @@ func (m *Manifest) read(name, value string) error {
 		return scanTexts(&m.StopAt, value)
 	case "output":
 		return scanText(&m.Output, value)
+	case "guardsin":
+		return scanFlag(&m.GuardsInput, value)
+	case "guardsout":
+		return scanFlag(&m.GuardsOutput, value)
+	case "handles":
+		return scanHandles(&m.Handles, value)
 	}
 	return errUnknown
 }
@@ -201,6 +225,14 @@ func (t *ToolSpec) read(name, value string) error {
 		return scanInt(&t.Expires, value)
 	case "expiryfails":
 		return scanFlag(&t.ExpiryFails, value)
+	case "agent":
+		return scanText(&t.Agent, value)
+	case "tellfailure":
+		return scanFlag(&t.TellFailure, value)
+	case "handoff":
+		return scanText(&t.Handoff, value)
+	case "guarded":
+		return scanFlag(&t.Guarded, value)
 	}
 	return errUnknown
 }
@@ -260,7 +292,7 @@ func (b *Planned) read(name, value string) error {
 	case "tools":
 		return scanObjects(&b.Tools, value)
 	case "final":
-		return scanWord(&b.Final, value, FinalMessage, FinalEmpty)
+		return scanWord(&b.Final, value, FinalMessage, FinalEmpty, FinalRefusal, FinalInvalid)
 	case "at":
 		return scanInt(&b.FinalAt, value)
 	case "refusal":
@@ -287,6 +319,8 @@ func (c *PlannedCall) read(name, value string) error {
 		return scanItem(&c.Output, value)
 	case "reject":
 		return scanText(&c.Reject, value)
+	case "checks":
+		return scanObjects(&c.Checks, value)
 	}
 	return errUnknown
 }
@@ -331,6 +365,8 @@ func (b *Settled) read(name, value string) error {
 		return scanFlag(&b.Late, value)
 	case "running":
 		return scanFlag(&b.Running, value)
+	case "checks":
+		return scanObjects(&b.Checks, value)
 	}
 	return errUnknown
 }
@@ -415,6 +451,8 @@ func (b *Finished) read(name, value string) error {
 	switch name {
 	case "cancelled":
 		return scanFlag(&b.Cancelled, value)
+	case "tripped":
+		return scanFlag(&b.Tripped, value)
 	case "at":
 		return scanInt(&b.At, value)
 	case "text":

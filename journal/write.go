@@ -29,7 +29,8 @@ func appendBody(dst []byte, b Body) []byte {
 		return appendInt(dst, "turns", int64(b.MaxTurns))
 	case *Loaded:
 		dst = appendItems(dst, "items", b.Items)
-		return appendItems(dst, "healed", b.Healed)
+		dst = appendItems(dst, "healed", b.Healed)
+		return appendView(dst, b.View)
 	case *Prepared:
 		return appendPrepared(dst, b)
 	case *Intended:
@@ -61,12 +62,25 @@ func appendBody(dst []byte, b Body) []byte {
 		return appendFailed(dst, b)
 	case *Fired:
 		return appendEffect(dst, "id", b.ID)
+	case *Transferred:
+		return appendTransferred(dst, b)
+	case *Checked:
+		return appendChecked(dst, b)
+	case *Handled:
+		return appendHandled(dst, b)
+	case *Added:
+		return appendAdded(dst, b)
+	case *Admitted:
+		return appendInt(dst, "n", int64(b.N))
+	case *Observed:
+		return appendUint(dst, "n", b.N)
 	case *Cancelled:
 		dst = appendText(dst, "by", b.By)
 		dst = appendText(dst, "why", b.Why)
 		return appendText(dst, "successor", b.Successor)
 	case *Finished:
 		dst = appendFlag(dst, "cancelled", b.Cancelled)
+		dst = appendFlag(dst, "tripped", b.Tripped)
 		dst = appendInt(dst, "at", int64(b.At))
 		return appendText(dst, "text", b.Text)
 	}
@@ -85,6 +99,7 @@ func appendStarted(dst []byte, b *Started) []byte {
 	dst = appendInt(dst, "turns", int64(b.MaxTurns))
 	dst = appendInt(dst, "parallel", int64(b.Parallel))
 	dst = appendFlag(dst, "unique", b.UniqueCallIDs)
+	dst = appendText(dst, "guards", string(b.Guards))
 	return appendInt(dst, "machine", int64(b.Machine))
 }
 
@@ -119,7 +134,8 @@ func appendPrepared(dst []byte, b *Prepared) []byte {
 		dst = append(appendName(dst, "manifest"), '{')
 		dst = append(appendManifest(dst, b.Manifest), '}')
 	}
-	return appendInt(dst, "same", int64(b.Same))
+	dst = appendInt(dst, "same", int64(b.Same))
+	return appendView(dst, b.View)
 }
 
 func appendManifest(dst []byte, m *Manifest) []byte {
@@ -135,7 +151,10 @@ func appendManifest(dst []byte, m *Manifest) []byte {
 		}
 		dst = append(dst, ']')
 	}
-	return appendText(dst, "output", m.Output)
+	dst = appendText(dst, "output", m.Output)
+	dst = appendFlag(dst, "guardsin", m.GuardsInput)
+	dst = appendFlag(dst, "guardsout", m.GuardsOutput)
+	return appendHandles(dst, m.Handles)
 }
 
 func appendTools(dst []byte, tools []ToolSpec) []byte {
@@ -158,7 +177,11 @@ func appendTool(dst []byte, t *ToolSpec) []byte {
 	dst = appendText(dst, "unknown", string(t.OnUnknown))
 	dst = appendFlag(dst, "recover", t.Recover)
 	dst = appendInt(dst, "expires", t.Expires)
-	return appendFlag(dst, "expiryfails", t.ExpiryFails)
+	dst = appendFlag(dst, "expiryfails", t.ExpiryFails)
+	dst = appendText(dst, "agent", t.Agent)
+	dst = appendFlag(dst, "tellfailure", t.TellFailure)
+	dst = appendText(dst, "handoff", t.Handoff)
+	return appendFlag(dst, "guarded", t.Guarded)
 }
 
 func appendResponded(dst []byte, b *Responded) []byte {
@@ -204,7 +227,8 @@ func appendCall(dst []byte, c *PlannedCall) []byte {
 	dst = appendFlag(dst, "bad", c.Unreadable)
 	dst = appendFlag(dst, "twin", c.Twin)
 	dst = appendItem(dst, "output", c.Output)
-	return appendText(dst, "reject", c.Reject)
+	dst = appendText(dst, "reject", c.Reject)
+	return appendChecks(dst, c.Checks)
 }
 
 func appendDecided(dst []byte, b *Decided) []byte {
@@ -226,7 +250,8 @@ func appendSettled(dst []byte, b *Settled) []byte {
 	dst = appendItem(dst, "output", b.Output)
 	dst = appendText(dst, "error", b.Error)
 	dst = appendFlag(dst, "late", b.Late)
-	return appendFlag(dst, "running", b.Running)
+	dst = appendFlag(dst, "running", b.Running)
+	return appendChecks(dst, b.Checks)
 }
 
 func appendFailed(dst []byte, b *Failed) []byte {

@@ -311,7 +311,7 @@ func (f *Frame) checkFailed(b *journal.Failed) error {
 func (f *Frame) checkFinished(b *journal.Finished) error {
 	switch f.next() {
 	case ruleCancel:
-		if b.Cancelled && b.At == -1 && b.Text == "" {
+		if b.Cancelled && !b.Tripped && b.At == -1 && b.Text == "" {
 			return nil
 		}
 	case ruleFinal:
