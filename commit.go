@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// commit records everything handed out, with the session batch and the inbox
+// commit records everything handed out, with the session batches and the inbox
 // entries it consumed, and then shows it.
-func (d *drive) commit(batch *machine.Range) error {
+func (d *drive) commit(batches []machine.Range) error {
 	if len(d.pending) == 0 {
 		return nil
 	}
 	recs := d.encode(d.pending)
 	var with []journal.Companion
-	if batch != nil {
+	for _, batch := range batches {
 		own := d.session.(ownSession)
 		with = append(with, own.Companion(d.batchID(batch.N), itemsOf(d.m, batch.From, batch.Upto)))
 	}

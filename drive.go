@@ -159,7 +159,7 @@ func (d *drive) loop() (*Result, error) {
 		d.pending = append(d.pending, rd.Facts...)
 		d.handed = rd.Effects
 		if rd.MustSync {
-			if err := d.commit(rd.Batch); err != nil {
+			if err := d.commit(rd.Batches); err != nil {
 				return nil, d.halt(err)
 			}
 			now = time.Now()

@@ -262,7 +262,7 @@ func (d *drive) halt(cause error) error {
 	} else {
 		// If this fails too, the state has what is not recorded; the first error
 		// is the caller's, but one that was fenced off also hears how much was refused.
-		if err := d.commit(rd.Batch); err != nil && errors.Is(cause, ErrFenced) {
+		if err := d.commit(rd.Batches); err != nil && errors.Is(cause, ErrFenced) {
 			cause = err
 		}
 	}

@@ -65,7 +65,7 @@ func interruptionsOf(m *machine.Machine) []Interruption {
 	open := m.Interruptions()
 	list := make([]Interruption, 0, len(open))
 	for _, in := range open {
-		v := Interruption{ID: machine.InterruptionID(in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: m.Started().Agent,
+		v := Interruption{ID: machine.InterruptionID(in.Frame, in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: m.Started().Agent,
 			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, Digest: in.Digest,
 			NotBefore: timeOf(in.NotBefore), Expires: timeOf(in.Deadline), Note: in.Note}
 		switch in.Kind {
@@ -156,7 +156,7 @@ func GiveUp(interruption, by string) Decision {
 // fact turns the decision into the fact it becomes. The machine knows the call, so a
 // decision made from a bare id is bound to the arguments recorded for it.
 func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) {
-	call, stage, err := machine.ParseInterruptionID(d.Interruption)
+	frame, call, stage, err := machine.ParseInterruptionID(d.Interruption)
 	if err != nil {
 		return journal.Fact{}, err
 	}
@@ -183,7 +183,7 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 		}
 		b.Arguments = string(canonical)
 	}
-	return journal.Fact{Time: now.UnixMilli(), Body: b}, nil
+	return journal.Fact{Frame: frame, Time: now.UnixMilli(), Body: b}, nil
 }
 
 // askedAbout returns the digest of the arguments that somebody is, or was, asked about at
@@ -202,7 +202,7 @@ func askedAbout(m *machine.Machine, call journal.EffectID, stage int) item.Diges
 func (s *RunState) checkEdits(agent *Agent, decisions []Decision) error {
 	m := s.fold()
 	for _, d := range decisions {
-		call, _, err := machine.ParseInterruptionID(d.Interruption)
+		_, call, _, err := machine.ParseInterruptionID(d.Interruption)
 		if err != nil || d.Arguments == "" {
 			continue // what else is wrong is found when it is submitted
 		}

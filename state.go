@@ -152,7 +152,7 @@ func (s *RunState) Reject(in Interruption, by, message string) error {
 // run, or with other arguments, is refused.
 func (s *RunState) decideOn(in Interruption, d Decision) error {
 	d.Digest = in.Digest
-	call, _, err := machine.ParseInterruptionID(in.ID)
+	_, call, _, err := machine.ParseInterruptionID(in.ID)
 	switch {
 	case err != nil:
 	case in.Run != "" && in.Run != s.Run():

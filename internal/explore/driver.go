@@ -253,7 +253,7 @@ func (x *explorer) turn(s *state, i int, drain bool) {
 	}
 	d.handed = slices.Clone(rd.Effects)
 	d.status, d.follows = rd.Status, len(rd.Facts)+len(rd.Effects) > 0
-	x.take(d, rd.Batch)
+	x.take(d, rd.Batches)
 	if x.rules == StartsBeforeDurable {
 		x.startTools(d)
 	}
@@ -264,9 +264,9 @@ func (x *explorer) turn(s *state, i int, drain bool) {
 	x.committed(s, i)
 }
 
-// take notes a session batch that is to be stored with the facts.
-func (x *explorer) take(d *driver, batch *machine.Range) {
-	if batch != nil {
+// take notes the session batch that is to be stored with the facts.
+func (x *explorer) take(d *driver, batches []machine.Range) {
+	for _, batch := range batches {
 		d.batch = slices.Collect(d.m.Items(batch.From, batch.Upto))
 	}
 }
@@ -395,7 +395,7 @@ func (x *explorer) leave(s *state, i int) {
 	for _, f := range rd.Facts {
 		d.pending = add(d.pending, x.record(f, d.epoch))
 	}
-	x.take(d, rd.Batch)
+	x.take(d, rd.Batches)
 	switch {
 	case len(d.unsaved) > 0:
 		d.unsaved, d.pending = add(d.unsaved, d.pending...), nil

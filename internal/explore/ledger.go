@@ -126,7 +126,7 @@ func (l *ledger) fold() *view {
 		case *journal.Decided:
 			at := stage{b.Call, b.Stage}
 			if decided[at] {
-				v.err = fmt.Errorf("%s is decided twice", machine.InterruptionID(b.Call, b.Stage))
+				v.err = fmt.Errorf("%s is decided twice", machine.InterruptionID("", b.Call, b.Stage))
 			}
 			decided[at] = true
 		case *journal.Settled:

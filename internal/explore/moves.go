@@ -214,7 +214,7 @@ func (x *explorer) people(s *state) {
 		return
 	}
 	for _, in := range v.interruptions {
-		id := machine.InterruptionID(in.Call, in.Stage)
+		id := machine.InterruptionID(in.Frame, in.Call, in.Stage)
 		if s.posted(id) || in.NotBefore > s.now {
 			continue
 		}

@@ -51,9 +51,18 @@ func notDue(format string, args ...any) error {
 // Check says whether a fact may be stepped now. It changes nothing. What passed
 // Check folds without failing, so every bound that fold relies on is here.
 func (m *Machine) Check(fact journal.Fact) error {
+	if fact.Frame == "" {
+		return m.root.check(fact)
+	}
+	switch b := fact.Body.(type) { // [M17.4]
+	case *journal.Started:
+		return m.checkEntered(fact.Frame, b)
+	case *journal.Forked, *journal.Claimed, *journal.Resumed, *journal.Cancelled:
+		return notDue("%T in frame %q", b, fact.Frame)
+	}
 	f := m.Frame(fact.Frame)
 	if f == nil {
-		return notDue("frame %q", fact.Frame)
+		return notDue("there is no frame %q", fact.Frame)
 	}
 	return f.check(fact)
 }
@@ -148,12 +157,19 @@ func (f *Frame) checkEnded(fact journal.Fact) error {
 }
 
 func (f *Frame) checkStarted(s *journal.Started) error {
-	managed := s.Conversation != "" || s.Previous != "" || s.Auto
 	switch {
 	case f.started != nil:
 		return notDue("the run has started")
 	case s.Run == "" || s.Agent == "":
 		return notDue("a run needs an id and an agent")
+	}
+	return checkBinding(s)
+}
+
+// checkBinding checks what a run or a nested one continues.
+func checkBinding(s *journal.Started) error {
+	managed := s.Conversation != "" || s.Previous != "" || s.Auto
+	switch {
 	case s.Machine > Version:
 		return fmt.Errorf("%w: rules of version %d", journal.ErrNewerJournal, s.Machine)
 	case s.Session != nil && managed:
@@ -174,8 +190,13 @@ func (f *Frame) checkForked(b *journal.Forked) error {
 		return notDue("a session and a server-managed conversation exclude each other")
 	case f.started.Conversation != "":
 		return notDue("two runs cannot share conversation %q", f.started.Conversation)
-	case f.Exposed():
+	case f.m.Exposed():
 		return notDue("a call may have taken effect")
+	}
+	for o := range f.tree() { // [M17.12]
+		if o.parent != nil && (o.session != nil || o.started.Conversation != "") {
+			return notDue("two runs cannot share what frame %q continues", o.name)
+		}
 	}
 	return nil
 }
@@ -225,12 +246,12 @@ func (f *Frame) checkIntended(b *journal.Intended) error {
 		t := &f.turn
 		next := f.modelID()
 		next.A++
-		due = b.ID == next && b.Upto == t.upto && f.m.cancelled == nil && (t.again || t.doubt && f.started.Conversation == "")
+		due = b.ID == next && b.Upto == t.upto && !f.closed() && (t.again || t.doubt && f.started.Conversation == "")
 	case journal.EffectSession:
 		due = f.appendDue(b)
 	case journal.EffectTool: // [M8.2]
 		c := f.find(b.ID)
-		due = c != nil && c.state == callReady && b.ID.A == c.attempt+1 && f.m.cancelled == nil
+		due = c != nil && c.state == callReady && !c.agent() && b.ID.A == c.attempt+1 && !f.closed()
 	}
 	if !due {
 		return notDue("no effect %s is due", b.ID)
@@ -298,6 +319,8 @@ func (f *Frame) checkFailed(b *journal.Failed) error {
 		due = r != nil && r.judgeDue() && b.ID == effect(journal.EffectJudge, r.n)
 	case journal.EffectSession:
 		due = f.open != nil && !f.open.absent && b.ID == f.open.id()
+	case journal.EffectEnter, journal.EffectLeave:
+		due = f.agentDue(b.ID)
 	case journal.EffectReconcile:
 		due = f.turn.doubt && b.ID == reconcileID(f.modelID()) || f.open != nil && f.open.doubt && b.ID == reconcileID(f.open.id())
 	}

@@ -148,6 +148,8 @@ func (f *Frame) mayEnd(now int64, c *call, b *journal.Settled) bool {
 	switch {
 	case b.ID.A == 0:
 		return f.mayEndUnstarted(c, b.Outcome)
+	case c.agent():
+		return c.mayEndAgent(b)
 	case b.Outcome == journal.Done, b.Outcome == journal.ToolFailed: // [M8.12] [M8.13]
 		return c.state == callSettled || !c.transactional() || c.mayHaveCommitted(b.ID.A)
 	case b.Outcome == journal.Unknown:
@@ -169,13 +171,13 @@ func (c *call) mayHaveCommitted(attempt int) bool {
 // mayEndUnstarted says which outcomes are the machine's own [M8.14].
 func (f *Frame) mayEndUnstarted(c *call, o journal.Outcome) bool {
 	switch {
-	case c.state == callSettled || c.state == callRunning:
+	case c.state == callSettled || c.state == callRunning || c.state == callEntered:
 		return false
 	case c.state == callDecided:
 		return o == c.ending()
-	case f.m.cancelled != nil && c.exposed:
+	case f.closed() && c.exposed:
 		return o == journal.Unknown
-	case f.m.cancelled != nil:
+	case f.closed():
 		return o == journal.Dropped
 	}
 	return c.state == callDoubt && !c.query && c.tells() && o == journal.Unknown
@@ -184,7 +186,7 @@ func (f *Frame) mayEndUnstarted(c *call, o journal.Outcome) bool {
 // [M9.17] Only what nobody decided in time expires.
 func (f *Frame) checkExpired(now int64, b *journal.Expired) error {
 	c := f.find(b.Call)
-	if c == nil || b.Call.A != 0 || b.Stage != c.stage() || !c.expires(now) || f.m.cancelled != nil {
+	if c == nil || b.Call.A != 0 || b.Stage != c.stage() || !c.expires(now) || f.closed() {
 		return notDue("no approval of call %s expires at stage %d", b.Call, b.Stage)
 	}
 	return nil

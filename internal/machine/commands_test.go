@@ -30,10 +30,11 @@ var bodies = map[string]func(*script, command) journal.Body{
 	"decide":  (*script).decided,
 	"settle":  (*script).settled,
 	"expired": func(s *script, c command) journal.Body {
-		call, stage, err := ParseInterruptionID(c.word(1))
+		frame, call, stage, err := ParseInterruptionID(c.word(1))
 		if err != nil {
 			s.t.Fatal(err)
 		}
+		s.enter(frame)
 		call.A = c.option(s, "attempt", 0)
 		return &journal.Expired{Call: call, Stage: stage}
 	},
@@ -41,9 +42,9 @@ var bodies = map[string]func(*script, command) journal.Body{
 		return &journal.Judged{N: s.number(c.word(1)), Final: c.has("final"), Text: c.text()}
 	},
 	"confirm": func(s *script, c command) journal.Body {
-		b := &journal.Confirmed{N: s.m.batches + 1, Found: c.has("found")}
-		if s.m.open != nil {
-			b.Upto = s.m.open.upto
+		b := &journal.Confirmed{N: s.f.batches + 1, Found: c.has("found")}
+		if s.f.open != nil {
+			b.Upto = s.f.open.upto
 		}
 		b.N, b.Upto = c.option(s, "n", b.N), c.option(s, "upto", b.Upto)
 		return b
@@ -76,6 +77,9 @@ func (s *script) started(c command) journal.Body {
 	if len(b.Input) == 0 {
 		b.Input = []item.Item{item.UserText("hello")}
 	}
+	if s.frame != "" {
+		b.Run, b.Agent = "", "helper"
+	}
 	if run, ok := c.options["run"]; ok {
 		b.Run = run
 	}
@@ -100,17 +104,17 @@ func (s *script) loaded(c command) journal.Body {
 
 // prepared reads the manifest: a line is "tool NAME [ask|deny] [readonly|idempotent|
 // transactional] [tell|wait] [recover] [timeout=MS] [expires=MS [fails]]" or "use first|names|custom [NAME ...]". Without a line the turn
-// shares the manifest of the newest one.
+// shares the manifest of the newest one. A tool with agent=KEY runs that agent, and with "told" the model hears of its failure.
 func (s *script) prepared(c command) journal.Body {
-	b := &journal.Prepared{N: c.option(s, "n", s.m.turns+1), Upto: c.option(s, "upto", s.m.settled)}
+	b := &journal.Prepared{N: c.option(s, "n", s.f.turns+1), Upto: c.option(s, "upto", s.f.settled)}
 	b.Same = c.option(s, "same", b.N)
 	if len(c.input) == 0 {
-		if _, turn := s.m.Manifest(); turn > 0 {
+		if _, turn := s.f.Manifest(); turn > 0 {
 			b.Same = c.option(s, "same", turn)
 			return b
 		}
 	}
-	b.Manifest = &journal.Manifest{Agent: "desk"}
+	b.Manifest = &journal.Manifest{Agent: s.f.agentKey()}
 	for _, l := range c.input {
 		line := parseCommand(l)
 		switch line.word(0) {
@@ -125,7 +129,8 @@ func (s *script) prepared(c command) journal.Body {
 
 func (s *script) tool(line command) journal.ToolSpec {
 	t := journal.ToolSpec{Name: line.word(1), Identity: "local/" + line.word(1), Timeout: int64(line.option(s, "timeout", 0)),
-		Recover: line.has("recover"), Expires: int64(line.option(s, "expires", 0)), ExpiryFails: line.has("fails")}
+		Recover: line.has("recover"), Expires: int64(line.option(s, "expires", 0)), ExpiryFails: line.has("fails"),
+		Agent: line.options["agent"], TellFailure: line.has("told")}
 	if line.has("anonymous") {
 		t.Identity = ""
 	}
@@ -144,7 +149,7 @@ func (s *script) tool(line command) journal.ToolSpec {
 
 // responded reads: respond [of=EFFECT] [id=RESPONSE] [tokens=N], and items.
 func (s *script) responded(c command) journal.Body {
-	b := &journal.Responded{ID: s.m.modelID(), ResponseID: c.options["id"], Items: s.items(c.input)}
+	b := &journal.Responded{ID: s.f.modelID(), ResponseID: c.options["id"], Items: s.items(c.input)}
 	if of, ok := c.options["of"]; ok {
 		b.ID = s.effect(of)
 	}
@@ -157,7 +162,7 @@ func (s *script) responded(c command) journal.Body {
 // planned plans the newest response as a plain driver does, and then changes what
 // the lines say: "POSITION WORD ...", for example "0 deny" or "1 reject TEXT".
 func (s *script) planned(c command) journal.Body {
-	n, items, man := s.m.Response()
+	n, items, man := s.f.Response()
 	b := &journal.Planned{N: c.option(s, "n", n)}
 	seen := make(map[string]bool)
 	for p, it := range items {
@@ -203,7 +208,7 @@ func (s *script) plannedCall(p int, it item.Item, man *journal.Manifest, seen ma
 		return pc
 	}
 	pc.Digest, _, err = item.DigestArguments(fc.Arguments)
-	recorded, known, _ := s.m.Recorded(head.CallID, head.Name, pc.Digest)
+	recorded, known, _ := s.f.Recorded(head.CallID, head.Name, pc.Digest)
 	key := head.CallID + head.Name + pc.Digest.String()
 	switch {
 	case seen[key]:
@@ -249,20 +254,21 @@ func (s *script) replan(pc *journal.PlannedCall, word, rest string, items []item
 // decided reads: decide INTERRUPTION VERDICT [sticky] [args=JSON] [by=NAME] [why=WORD]
 // [digest=none], and a text.
 func (s *script) decided(c command) journal.Body {
-	call, stage, err := ParseInterruptionID(c.word(1))
+	frame, call, stage, err := ParseInterruptionID(c.word(1))
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.enter(frame)
 	b := &journal.Decided{Call: call, Stage: stage, Verdict: journal.Verdict(c.word(2)), Sticky: c.has("sticky"),
 		Arguments: c.options["args"], Text: c.text(), By: "ann", Why: c.options["why"]}
 	if by, ok := c.options["by"]; ok {
 		b.By = by
 	}
-	if known := s.m.find(call); known != nil && c.options["digest"] == "" {
+	if known := s.f.find(call); known != nil && c.options["digest"] == "" {
 		b.Digest = known.digest
 	}
 	if c.options["digest"] == "plan" {
-		b.Digest = s.m.find(call).plan.Digest
+		b.Digest = s.f.find(call).plan.Digest
 	}
 	return b
 }
@@ -274,13 +280,13 @@ func (s *script) settled(c command) journal.Body {
 	if b.Outcome == "done" {
 		b.Outcome = journal.Done
 	}
-	known := s.m.find(b.ID)
+	known := s.f.find(b.ID)
 	switch {
 	case b.Outcome == journal.NotExecuted:
 	case b.Outcome == journal.Pending, b.Outcome == journal.AsksAgain:
 		b.Error = c.text()
 	case known != nil:
-		b.Output = s.m.output(known, c.text())
+		b.Output = s.f.output(known, c.text())
 	}
 	if c.has("error") {
 		b.Error = c.text()

@@ -98,11 +98,12 @@ func (c *call) openKind() (InterruptionKind, bool) {
 	return 0, false
 }
 
-// waits says that every open call of the response waits for a decision.
-func (r *response) waits() bool {
-	return !slices.ContainsFunc(r.calls, func(c *call) bool {
+// waits says that every open call of the frame, and of those nested in it, waits for a
+// decision.
+func (f *Frame) waits() bool {
+	return f.next() == ruleWaiting && !slices.ContainsFunc(f.last().calls, func(c *call) bool {
 		_, open := c.openKind()
-		return c.state != callSettled && !open
+		return c.state != callSettled && !open && (c.state != callEntered || !f.nested(c).waits())
 	})
 }
 
@@ -135,7 +136,7 @@ func (f *Frame) checkDecided(now int64, b *journal.Decided) error {
 	if b.Stage == 0 {
 		kind = Approval
 	}
-	ended := f.finished != nil || f.m.cancelled != nil
+	ended := f.finished != nil || f.closed()
 	switch {
 	case !ended && c.state == callDoubt && c.query && !c.tells() && b.Stage == c.stage():
 		return fmt.Errorf("%w (call %s: the far side is asked first what became of it)", ErrInFlight, b.Call)

@@ -36,6 +36,15 @@ func waitID(c *call) journal.EffectID {
 	return journal.EffectID{Kind: journal.EffectWait, N: c.id.N, P: c.id.P + 1, A: c.attempt}
 }
 
+// enterID and leaveID are the effects around the nested run of a call.
+func enterID(c *call) journal.EffectID {
+	return journal.EffectID{Kind: journal.EffectEnter, N: c.id.N, P: c.id.P, A: 1}
+}
+
+func leaveID(c *call) journal.EffectID {
+	return journal.EffectID{Kind: journal.EffectLeave, N: c.id.N, P: c.id.P, A: 1}
+}
+
 // retryID is the wait before a request is repeated.
 func (f *Frame) retryID() journal.EffectID {
 	return journal.EffectID{Kind: journal.EffectWait, N: f.turn.n, A: f.turn.attempt}
@@ -89,9 +98,11 @@ func (f *Frame) flies(n int) {
 // syncs says which facts are made durable at once [M13.2].
 func (f *Frame) syncs(b journal.Body) bool {
 	switch b := b.(type) {
-	case *journal.Started, *journal.Forked, *journal.Decided, *journal.Settled, *journal.Expired, *journal.Confirmed,
-		*journal.Absent, *journal.Failed, *journal.Cancelled, *journal.Finished:
+	case *journal.Forked, *journal.Decided, *journal.Settled, *journal.Expired, *journal.Confirmed,
+		*journal.Absent, *journal.Failed, *journal.Cancelled:
 		return true
+	case *journal.Started, *journal.Finished: // a nested run's are no news to anybody outside
+		return f.parent == nil
 	case *journal.Intended:
 		return b.ID.Kind != journal.EffectModel || f.started.Conversation != ""
 	case *journal.Prepared, *journal.Responded:

@@ -14,12 +14,16 @@ func (m *Machine) fold(fact journal.Fact) {
 	case *journal.Claimed:
 		m.foldClaimed(b)
 	case *journal.Resumed:
-		m.failure = nil
-		if b.MaxTurns != 0 {
-			m.maxTurns = max(b.MaxTurns, 0)
-		}
+		m.foldResumed(b)
 	case *journal.Cancelled:
 		m.foldCancelled(b)
+	case *journal.Started:
+		if fact.Frame != "" {
+			m.enter(fact.Frame, b)
+			return
+		}
+		m.id = b.Run
+		m.foldStarted(b)
 	default:
 		m.Frame(fact.Frame).fold(fact)
 	}
@@ -28,8 +32,6 @@ func (m *Machine) fold(fact journal.Fact) {
 // fold applies a fact of the frame alone.
 func (f *Frame) fold(fact journal.Fact) {
 	switch b := fact.Body.(type) {
-	case *journal.Started:
-		f.foldStarted(b)
 	case *journal.Loaded:
 		f.foldLoaded(b)
 	case *journal.Prepared:
@@ -62,12 +64,12 @@ func (f *Frame) fold(fact journal.Fact) {
 		}
 	case *journal.Finished:
 		f.finished = b
+		f.left()
 	}
 }
 
 func (f *Frame) foldStarted(b *journal.Started) {
 	f.started, f.session = b, b.Session
-	f.m.id = b.Run
 	f.maxTurns = b.MaxTurns
 	f.manifests = make(map[int]*journal.Manifest)
 	f.sticky = make(map[string]*journal.Decided)
@@ -80,15 +82,32 @@ func (f *Frame) foldStarted(b *journal.Started) {
 	}
 }
 
+// [M4.5] A new bound is that of whoever ran out of turns.
+func (m *Machine) foldResumed(b *journal.Resumed) {
+	f := m.root
+	if m.failure != nil && m.failure.Code == CodeMaxTurns {
+		f = m.Frame(m.failedIn)
+	}
+	m.failure, m.failedIn = nil, ""
+	if b.MaxTurns != 0 {
+		f.maxTurns = max(b.MaxTurns, 0)
+	}
+}
+
 // [M1.8] A fork has another run's past and nothing of its own in flight.
 func (m *Machine) foldForked(b *journal.Forked) {
-	if b.Run != m.id {
+	other := b.Run != m.id
+	if other {
 		m.epoch, m.owner = 0, journal.Owner{}
-		m.unknowns = nil // they are that run's
 	}
 	m.id, m.session = b.Run, b.Session
 	m.persisted, m.batches, m.open = 0, 0, nil
-	m.grounded()
+	for _, f := range m.frames {
+		f.grounded()
+		if other {
+			f.unknowns = nil // they are that run's
+		}
+	}
 	if !m.loaded && b.Session == nil {
 		m.loadInput()
 	}
@@ -125,7 +144,7 @@ func (f *Frame) extend(items []item.Item) {
 func (m *Machine) foldClaimed(b *journal.Claimed) {
 	before := m.epoch
 	m.epoch, m.owner = b.Epoch, b.Owner
-	for _, f := range m.frames {
+	for f := range m.Frames() {
 		f.claim(before, b.Gone)
 	}
 }
@@ -234,7 +253,7 @@ func (f *Frame) foldAbsent(b *journal.Absent) {
 // of it is found out then.
 func (f *Frame) foldFailed(b *journal.Failed) {
 	f.landed(b.ID)
-	fatal := f.m.cancelled == nil && b.RetryAt == 0
+	fatal := !f.closed() && b.RetryAt == 0
 	switch b.ID.Kind {
 	case journal.EffectModel:
 		f.landed(reconcileID(b.ID))
@@ -251,20 +270,18 @@ func (f *Frame) foldFailed(b *journal.Failed) {
 		f.open.doubt, fatal = true, true // [M10.7]
 	case journal.EffectReconcile:
 		fatal = fatal || b.ID.P == reconcileSession
+	case journal.EffectEnter, journal.EffectLeave:
+		fatal = fatal && !f.failAgent(b)
 	}
-	if fatal && f.m.failure == nil {
-		f.m.failure = b
+	if fatal {
+		f.fails(b)
 	}
 }
 
-// [M15.2] A cancelled run waits for what may have an outcome, not for a time.
+// [M15] Every open frame is closed with it.
 func (m *Machine) foldCancelled(b *journal.Cancelled) {
-	m.cancelled, m.failure = b, nil
-	for _, f := range m.frames {
-		for id := range f.handed {
-			if id.Kind == journal.EffectWait {
-				f.landed(id)
-			}
-		}
+	m.cancelled, m.failure, m.failedIn = b, nil, ""
+	for f := range m.Frames() {
+		f.dropWaits()
 	}
 }

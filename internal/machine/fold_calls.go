@@ -151,14 +151,18 @@ func (f *Frame) foldExpired(now int64, b *journal.Expired) {
 	switch {
 	case !c.spec.ExpiryFails: // [M9.18]
 		f.decide(c, &journal.Decided{Call: b.Call, Stage: b.Stage, Digest: c.digest, Verdict: journal.Reject, Text: ExpiredText, By: ExpiredBy, At: now})
-	case f.m.failure == nil: // [M9.19]
-		f.m.failure = &journal.Failed{ID: b.Call, Code: CodeExpired, Error: "pawl: the approval " + InterruptionID(b.Call, b.Stage) + " expired"}
+	default: // [M9.19]
+		f.fails(&journal.Failed{ID: b.Call, Code: CodeExpired, Error: "pawl: the approval " + InterruptionID(f.name, b.Call, b.Stage) + " expired"})
 	}
 }
 
 func (f *Frame) settle(r *response, c *call, o journal.Outcome, out item.Item) {
-	if c.state == callDoubt {
+	switch {
+	case c.state == callDoubt:
 		f.answer(c)
+	case c.agent():
+		f.landed(enterID(c))
+		f.landed(leaveID(c))
 	}
 	f.move(c, callSettled)
 	c.outcome = o

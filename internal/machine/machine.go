@@ -73,14 +73,15 @@ type Effect struct {
 	From, Upto int
 	// Previous is the pointer of a chained request.
 	Previous string
-	// Key is the idempotency key of a tool's call, or of the call a reconcile is
-	// about.
+	// Key is the idempotency key of a tool's call, or of the call that a reconcile is
+	// about or that enters a nested run.
 	Key string
 	// NotAfter is when a tool's body must have ended, in Unix milliseconds.
 	NotAfter int64
 	// Until is when a wait ends, in Unix milliseconds.
 	Until int64
-	// About is what a reconcile is about.
+	// About is what a reconcile is about, and the call that enters or leaves a
+	// nested run.
 	About journal.EffectID
 }
 
@@ -89,9 +90,9 @@ type Effect struct {
 type Ready struct {
 	// Facts are to be appended, in order, behind everything handed out before.
 	Facts []journal.Fact
-	// Batch, when not nil, is a session batch to commit in the same
-	// transaction as the facts.
-	Batch *Range
+	// Batches are the session batches to commit in the same transaction as the
+	// facts, at most one of a frame.
+	Batches []Range
 	// MustSync says that everything handed out must be durable before the
 	// effects start or anything is shown.
 	MustSync bool
@@ -100,8 +101,11 @@ type Ready struct {
 	Status  Status
 }
 
-// Range is a range of the history and the ordinal of the batch it makes.
-type Range struct{ N, From, Upto int }
+// Range is a range of a frame's history and the ordinal of the batch it makes.
+type Range struct {
+	Frame         string
+	N, From, Upto int
+}
 
 // Machine is one run. It is not safe for concurrent use. The methods of its root frame
 // are its own.
@@ -111,7 +115,7 @@ type Machine struct {
 	frames   []*Frame          // in the order in which they started, the root first
 	named    map[string]*Frame // the nested ones, by name
 	queue    []journal.Fact
-	batch    *Range
+	ranges   []Range // the session batches that go with the queue
 	effects  []Effect
 	stable   uint64 // facts known to be durable
 	sync     bool
@@ -125,15 +129,6 @@ func New() *Machine {
 	m.root = &Frame{m: m, handed: make(map[journal.EffectID]bool)}
 	m.frames = append(m.frames, m.root)
 	return m
-}
-
-// Frame returns the frame of that name, nil if there is none. That of the run itself is
-// empty.
-func (m *Machine) Frame(name string) *Frame {
-	if name == "" {
-		return m.root
-	}
-	return m.named[name]
 }
 
 // Replay folds a fact that is durable already. A fact that the rules do not allow
@@ -170,19 +165,18 @@ func (m *Machine) Ready(now int64) Ready {
 	m.now = now
 	m.effects = m.effects[:0]
 	m.expire()
-	for m.step() {
-	}
-	rd := Ready{Facts: m.queue, Batch: m.batch, Effects: m.effects, Status: m.Status()}
+	m.root.run()
+	rd := Ready{Facts: m.queue, Batches: m.ranges, Effects: m.effects, Status: m.Status()}
 	rd.MustSync = m.sync || rd.Status != Running && m.stable < m.facts // [M13.1] [M13.3]
-	m.queue, m.batch = m.queue[:0], nil
+	m.queue, m.ranges = m.queue[:0], nil
 	return rd
 }
 
 // Flush hands out what is queued and applies no rule: the driver stops, and the
 // outcomes of the effects it ended are recorded without new intents behind them [M1.6].
 func (m *Machine) Flush() Ready {
-	rd := Ready{Facts: m.queue, Batch: m.batch, MustSync: m.sync || m.stable < m.facts, Status: m.Status()}
-	m.queue, m.batch = m.queue[:0], nil
+	rd := Ready{Facts: m.queue, Batches: m.ranges, MustSync: m.sync || m.stable < m.facts, Status: m.Status()}
+	m.queue, m.ranges = m.queue[:0], nil
 	return rd
 }
 
@@ -215,7 +209,7 @@ func (m *Machine) Status() Status {
 		return Finished
 	case m.failure != nil && m.inFlight == 0:
 		return Failed
-	case m.cancelled == nil && m.next() == ruleWaiting && m.last().waits():
+	case m.cancelled == nil && m.root.waits():
 		return Waiting
 	}
 	return Running

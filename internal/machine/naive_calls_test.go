@@ -422,7 +422,7 @@ func (w *world) interruptions() (out []machine.Interruption) {
 	}
 	for _, c := range w.newest() {
 		s := w.state(c)
-		in := machine.Interruption{Call: c.id, CallID: c.head().CallID, Tool: c.spec.Name, Arguments: w.arguments(c),
+		in := machine.Interruption{Route: []string{w.turn().manifest.Agent}, Call: c.id, CallID: c.head().CallID, Tool: c.spec.Name, Arguments: w.arguments(c),
 			Digest: s.digest, Unreadable: c.planned.Unreadable && s.edited == "", Key: w.key(c), Note: s.note}
 		if s.attempts > 0 {
 			in.Stage = s.stage

@@ -234,6 +234,9 @@ func (p *player) hand(what string, want, got machine.Ready) {
 	if len(got.Effects) == 0 {
 		got.Effects = nil
 	}
+	if len(got.Batches) == 0 {
+		got.Batches = nil
+	}
 	if len(got.Facts) == 0 {
 		got.Facts = nil
 	}

@@ -68,7 +68,7 @@ func (n *naive) ready(now int64) machine.Ready {
 	}
 	w := n.read()
 	rd := n.flush()
-	rd.Batch, rd.Effects = r.batch, r.effects
+	rd.Batches, rd.Effects = r.batches, r.effects
 	rd.MustSync = w.mustBeSaved || w.durable < w.facts && rd.Status != machine.Running // M13.1, M13.3
 	return rd
 }
@@ -213,7 +213,7 @@ type ruling struct {
 	now     int64
 	world   *world
 	effects []machine.Effect
-	batch   *machine.Range
+	batches []machine.Range
 }
 
 func (r *ruling) emit(b journal.Body) { r.step(journal.Fact{Time: r.now, Body: b}) }
@@ -300,7 +300,7 @@ func (r *ruling) applyOwed() {
 	n, upto := w.confirmed+1, w.mark()
 	if w.session.Own {
 		r.hit("M10.3 own")
-		r.batch = &machine.Range{N: n, From: w.persisted, Upto: upto}
+		r.batches = append(r.batches, machine.Range{N: n, From: w.persisted, Upto: upto})
 		r.emit(&journal.Confirmed{N: n, Upto: upto})
 		return
 	}

@@ -9,6 +9,7 @@ import (
 const (
 	RejectedText  = "Tool execution was not approved."
 	CancelledText = "The tool was not executed: the run was cancelled."
+	StoppedText   = "The agent was stopped before it had finished. What its tools had done is not undone."
 	ExpiredText   = "Tool execution was not approved: the approval expired, nobody decided in time."
 )
 
@@ -84,7 +85,7 @@ func (f *Frame) settleCancelled(c *call) bool {
 	if c.exposed {
 		return f.settleUnknown(c)
 	}
-	return f.add(&journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: f.output(c, CancelledText)})
+	return f.add(&journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: f.dropped(c)})
 }
 
 func (f *Frame) settleUnknown(c *call) bool {

@@ -31,19 +31,19 @@ const (
 // next returns the first rule that applies. Ready acts on it and Status reads it.
 func (f *Frame) next() rule {
 	r := f.last()
-	cancelled := f.m.cancelled != nil
+	closed := f.closed()
 	switch {
 	case f.started == nil, f.finished != nil:
 		return ruleEnded
 	case f.m.failure != nil:
 		return ruleFailed
-	case !f.loaded && !cancelled:
+	case !f.loaded && !closed:
 		return ruleLoad
 	case f.open != nil:
 		return ruleBatch
 	case f.requestDue():
 		return ruleRequest
-	case r != nil && r.planned == nil && !cancelled:
+	case r != nil && r.planned == nil && !closed:
 		return rulePlan
 	case r != nil && f.anyActionable(r):
 		return ruleCalls
@@ -51,7 +51,7 @@ func (f *Frame) next() rule {
 		return ruleFlight
 	case f.owed():
 		return ruleOwed
-	case cancelled && (r == nil || r.unsettled == 0):
+	case closed && (r == nil || r.unsettled == 0):
 		return ruleCancel
 	case r != nil && r.unsettled > 0:
 		return ruleWaiting
@@ -97,11 +97,14 @@ func (f *Frame) step() bool {
 // expire ends the approvals whose deadline has come [M9.16].
 func (f *Frame) expire() {
 	r := f.last()
-	if r == nil || f.finished != nil || f.m.cancelled != nil {
+	if r == nil || r.unsettled == 0 || f.finished != nil || f.closed() {
 		return
 	}
 	for _, c := range r.calls {
-		if f.m.failure == nil && c.expires(f.m.now) {
+		switch {
+		case c.state == callEntered:
+			f.nested(c).expire()
+		case f.m.failure == nil && !f.ending && c.expires(f.m.now):
 			f.add(&journal.Expired{Call: c.id, Stage: c.stage()})
 		}
 	}
@@ -118,7 +121,7 @@ func (f *Frame) add(b journal.Body) bool {
 func (f *Frame) stepOwed() bool {
 	n := f.batches + 1
 	if f.session.Own {
-		f.m.batch = &Range{N: n, From: f.persisted, Upto: f.settled}
+		f.m.ranges = append(f.m.ranges, Range{Frame: f.name, N: n, From: f.persisted, Upto: f.settled})
 		return f.add(&journal.Confirmed{N: n, Upto: f.settled})
 	}
 	return f.add(&journal.Intended{ID: effect(journal.EffectSession, n), Upto: f.settled})
@@ -141,7 +144,7 @@ func (f *Frame) stepBatch() bool {
 
 // requestDue says that the turn's request is open or to be repeated [M5.2].
 func (f *Frame) requestDue() bool {
-	return f.m.cancelled == nil && (f.turn.open || f.turn.again)
+	return !f.closed() && (f.turn.open || f.turn.again)
 }
 
 // [M5.3] A request in doubt is repeated if the server keeps nothing or a chain; what
@@ -168,13 +171,18 @@ func (f *Frame) anyActionable(r *response) bool {
 
 // actionable says that something can be done for the call now [M8.5].
 func (f *Frame) actionable(c *call) bool {
-	if f.m.cancelled != nil {
-		return c.state != callRunning && c.state != callSettled
+	if f.closed() {
+		return c.state != callRunning && c.state != callEntered && c.state != callSettled
 	}
 	switch c.state {
 	case callDecided:
 		return true
+	case callLeaving:
+		return !f.handed[leaveID(c)]
 	case callReady:
+		if c.agent() {
+			return !f.handed[enterID(c)]
+		}
 		return f.started.Parallel <= 0 || f.running < f.started.Parallel
 	case callDoubt:
 		return (c.query || c.tells()) && !f.handed[waitID(c)] && !f.handed[reconcileID(c.last())]
@@ -197,8 +205,10 @@ func (f *Frame) stepCall(c *call) bool {
 	switch {
 	case c.state == callDecided:
 		return f.settleDecided(c)
-	case f.m.cancelled != nil:
+	case f.closed():
 		return f.settleCancelled(c)
+	case c.agent():
+		return f.stepAgent(c)
 	case c.state == callReady:
 		return f.startCall(c)
 	case c.blocked > f.m.now: // [M8.9]

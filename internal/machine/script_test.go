@@ -28,6 +28,8 @@ type script struct {
 	gates   map[string]journal.Gate
 	status  Status
 	held    bool // facts are stepped, Ready is not asked
+	frame   string
+	f       *Frame // of the command: the one it names, or the run's own
 }
 
 func newScript(t testing.TB) *script {
@@ -144,13 +146,24 @@ func (c command) option(s *script, name string, otherwise int) int {
 // fact returns the fact a command would step.
 func (s *script) fact(text string) journal.Fact {
 	c := parseCommand(text)
-	return journal.Fact{Time: s.now, Body: bodies[c.word(0)](s, c), Frame: c.options["frame"]}
+	s.enter(c.options["frame"])
+	body := bodies[c.word(0)](s, c)
+	return journal.Fact{Time: s.now, Body: body, Frame: s.frame}
+}
+
+// enter makes a frame that of the command.
+func (s *script) enter(frame string) {
+	s.frame, s.f = frame, s.m.Frame(frame)
+	if s.f == nil {
+		s.f = s.m.root
+	}
 }
 
 // do runs a command and returns what came of it.
 func (s *script) do(text string) string {
 	s.t.Helper()
 	c := parseCommand(text)
+	s.enter(c.options["frame"])
 	if view, ok := views[c.word(0)]; ok {
 		return view(s, c)
 	}
@@ -172,7 +185,7 @@ func (s *script) do(text string) string {
 		return ""
 	case "ready":
 	case "ended":
-		s.m.Ended(s.effect(c.word(1)))
+		s.f.Ended(s.effect(c.word(1)))
 	case "flush":
 		return s.show(s.m.Flush())
 	case "crash":
@@ -202,11 +215,11 @@ func (s *script) show(rd Ready) string {
 	s.t.Helper()
 	var b strings.Builder
 	for _, f := range rd.Facts {
-		fmt.Fprintf(&b, "append %s\n", s.factText(f.Body))
+		fmt.Fprintf(&b, "append %s\n", s.factText(f))
 	}
 	s.facts = append(s.facts, rd.Facts...)
-	if rd.Batch != nil {
-		fmt.Fprintf(&b, "batch %d [%d,%d)\n", rd.Batch.N, rd.Batch.From, rd.Batch.Upto)
+	for _, r := range rd.Batches {
+		fmt.Fprintf(&b, "batch %s%d [%d,%d)\n", inFrame(r.Frame), r.N, r.From, r.Upto)
 	}
 	if rd.MustSync {
 		fmt.Fprintln(&b, "sync")

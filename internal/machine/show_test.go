@@ -12,7 +12,14 @@ import (
 var views = map[string]func(*script, command) string{
 	"history":       (*script).historyText,
 	"interruptions": (*script).interruptionsText,
-	"status":        func(s *script, _ command) string { return s.m.Status().String() },
+	"frames": func(s *script, _ command) string {
+		var list []string
+		for f := range s.m.Frames() {
+			list = append(list, fmt.Sprintf("%q %s", f.Name(), strings.Join(f.Route(), " > ")))
+		}
+		return strings.Join(list, "\n")
+	},
+	"status": func(s *script, _ command) string { return s.m.Status().String() },
 	"usage": func(s *script, _ command) string {
 		u := s.m.Usage()
 		return fmt.Sprintf("%d requests, %d unreported, %d tokens", u.Requests, u.Unreported, u.Total)
@@ -23,15 +30,18 @@ var views = map[string]func(*script, command) string{
 	},
 	"results": func(s *script, _ command) string {
 		var list []string
-		for _, r := range s.m.Results() {
+		for _, r := range s.f.Results() {
 			list = append(list, fmt.Sprintf("%s %s %s %s", r.CallID, r.Name, r.Arguments, itemText(r.Output)))
 		}
 		return strings.Join(list, "\n")
 	},
 	"call": func(s *script, c command) string {
 		id := s.effect(c.word(1))
-		info, ok := s.m.Call(id)
-		text := fmt.Sprintf("%v %s %s by=%s attempt=%d edited=%v", ok, info.CallID, s.m.Arguments(id), info.By, info.Attempt, info.Edited != "")
+		info, ok := s.f.Call(id)
+		text := fmt.Sprintf("%v %s %s by=%s attempt=%d edited=%v", ok, info.CallID, s.f.Arguments(id), info.By, info.Attempt, info.Edited != "")
+		if info.Failure != nil {
+			text += fmt.Sprintf(" failure=%s", info.Failure.Code)
+		}
 		if info.Approvals > 0 {
 			text += fmt.Sprintf(" approvals=%d", info.Approvals)
 		}
@@ -41,25 +51,25 @@ var views = map[string]func(*script, command) string{
 	"unsettled": func(s *script, _ command) string {
 		var list []string
 		for u := range s.m.Unsettled() {
-			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s %s attempt=%d begun=%d %s %s", u.Standing, u.Call, u.CallID, u.Tool, u.Attempt, u.Begun, u.Interruption, u.Note)))
+			list = append(list, strings.TrimSpace(fmt.Sprintf("%s%s %s %s %s attempt=%d begun=%d %s %s", inFrame(u.Frame), u.Standing, u.Call, u.CallID, u.Tool, u.Attempt, u.Begun, u.Interruption, u.Note)))
 		}
 		return strings.Join(list, "\n")
 	},
 	"failure": func(s *script, _ command) string {
 		if f := s.m.Failure(); f != nil {
-			return fmt.Sprintf("%s %s: %s", f.ID, f.Code, f.Error)
+			return fmt.Sprintf("%s%s %s: %s", inFrame(s.m.FailedIn()), f.ID, f.Code, f.Error)
 		}
 		return "none"
 	},
 }
 
 func (s *script) historyText(command) string {
-	return s.itemsText(0, len(s.m.history)) + fmt.Sprintf("settled %d, in the session %d\n", s.m.settled, s.m.persisted)
+	return s.itemsText(0, len(s.f.history)) + fmt.Sprintf("settled %d, in the session %d\n", s.f.settled, s.f.persisted)
 }
 
 func (s *script) itemsText(from, upto int) string {
 	var b strings.Builder
-	for i, p := range s.m.history[from:upto] {
+	for i, p := range s.f.history[from:upto] {
 		switch {
 		case p.dropped:
 			fmt.Fprintf(&b, "%d dropped\n", from+i)
@@ -75,7 +85,10 @@ func (s *script) itemsText(from, upto int) string {
 func (s *script) interruptionsText(command) string {
 	var b strings.Builder
 	for _, in := range s.m.Interruptions() {
-		fmt.Fprintf(&b, "%s %s %s %s %s", in.Kind, InterruptionID(in.Call, in.Stage), in.CallID, in.Tool, in.Arguments)
+		fmt.Fprintf(&b, "%s %s %s %s %s", in.Kind, InterruptionID(in.Frame, in.Call, in.Stage), in.CallID, in.Tool, in.Arguments)
+		if in.Frame != "" {
+			fmt.Fprintf(&b, " (%s)", strings.Join(in.Route, " > "))
+		}
 		if in.Unreadable {
 			b.WriteString(" unreadable")
 		}
@@ -121,6 +134,8 @@ func outputText(text string) string {
 		return "(rejected)"
 	case text == CancelledText:
 		return "(cancelled)"
+	case text == StoppedText:
+		return "(stopped)"
 	case text == ExpiredText:
 		return "(expired)"
 	case strings.HasPrefix(text, "The outcome of this tool call is unknown"):
@@ -129,10 +144,22 @@ func outputText(text string) string {
 	return text
 }
 
+// inFrame says in which nested frame something is.
+func inFrame(frame string) string {
+	if frame == "" {
+		return ""
+	}
+	return frame + ": "
+}
+
 func effectText(e Effect) string {
-	text := e.ID.String()
+	text := inFrame(e.Frame) + e.ID.String()
 	switch e.ID.Kind {
 	case journal.EffectLoad, journal.EffectPlan, journal.EffectJudge:
+	case journal.EffectEnter:
+		text += fmt.Sprintf(" of %s key %.13s", e.About, e.Key)
+	case journal.EffectLeave:
+		text += fmt.Sprintf(" of %s", e.About)
 	case journal.EffectPrepare:
 		text += fmt.Sprintf(" upto %d", e.Upto)
 	case journal.EffectWait:
@@ -154,8 +181,9 @@ func effectText(e Effect) string {
 }
 
 // factText says a fact in a line, what is 0 or false left out.
-func (s *script) factText(body journal.Body) string {
-	words := []string{string(body.Kind())}
+func (s *script) factText(f journal.Fact) string {
+	body, frame := f.Body, f.Frame
+	words := []string{inFrame(frame) + string(body.Kind())}
 	add := func(use bool, format string, args ...any) {
 		if use {
 			words = append(words, fmt.Sprintf(format, args...))
@@ -163,7 +191,8 @@ func (s *script) factText(body journal.Body) string {
 	}
 	switch b := body.(type) {
 	case *journal.Started:
-		add(true, "%s", b.Run)
+		add(frame == "", "%s", b.Run)
+		add(frame != "", "%s", b.Agent)
 	case *journal.Forked:
 		add(true, "%s", b.Run)
 	case *journal.Claimed:
@@ -189,7 +218,7 @@ func (s *script) factText(body journal.Body) string {
 		}
 		add(b.Final != journal.FinalNone, "final %s", b.Final)
 	case *journal.Decided:
-		add(true, "%s %s", InterruptionID(b.Call, b.Stage), b.Verdict)
+		add(true, "%s %s", InterruptionID(frame, b.Call, b.Stage), b.Verdict)
 		add(b.Sticky, "sticky")
 		add(b.Arguments != "", "%s", b.Arguments)
 	case *journal.Settled:
@@ -201,7 +230,7 @@ func (s *script) factText(body journal.Body) string {
 		add(b.Error != "" && b.Output.IsZero(), "%q", b.Error)
 		add(!b.Output.IsZero(), "%s", itemText(b.Output))
 	case *journal.Expired:
-		add(true, "%s", InterruptionID(b.Call, b.Stage))
+		add(true, "%s", InterruptionID(frame, b.Call, b.Stage))
 	case *journal.Judged:
 		add(true, "%d", b.N)
 		add(b.Final, "final %s", b.Text)
@@ -218,7 +247,7 @@ func (s *script) factText(body journal.Body) string {
 		add(true, "%s", b.ID)
 	case *journal.Finished:
 		add(b.Cancelled, "cancelled")
-		add(b.At >= 0, "at %d: %s", b.At, itemText(s.m.At(b.At)))
+		add(b.At >= 0, "at %d: %s", b.At, itemText(s.m.Frame(frame).At(b.At)))
 		add(b.At < 0 && !b.Cancelled, "text %q", b.Text)
 	}
 	return strings.TrimSpace(strings.Join(words, " "))

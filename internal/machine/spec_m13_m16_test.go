@@ -306,15 +306,17 @@ func TestM16_3_Keys(t *testing.T) {
 
 func TestM16_4_InterruptionIDs(t *testing.T) {
 	call := journal.EffectID{Kind: journal.EffectTool, N: 3, P: 1}
-	if got := InterruptionID(call, 2); got != "3.1#2" {
-		t.Errorf("got %s", got)
+	for frame, want := range map[string]string{"": "3.1#2", "2.0": "2.0/3.1#2", "2.0/1.4": "2.0/1.4/3.1#2"} {
+		if got := InterruptionID(frame, call, 2); got != want {
+			t.Errorf("got %s", got)
+		}
+		in, back, stage, err := ParseInterruptionID(want)
+		if in != frame || back != call || stage != 2 || err != nil {
+			t.Errorf("%q, %v, %d, %v", in, back, stage, err)
+		}
 	}
-	back, stage, err := ParseInterruptionID("3.1#2")
-	if back != call || stage != 2 || err != nil {
-		t.Errorf("%v, %d, %v", back, stage, err)
-	}
-	for _, bad := range []string{"", "3.1", "3#1", "3.1#", "3.x#1", "-3.1#1", "3.1#-1", "3.1#1#1"} {
-		if _, _, err := ParseInterruptionID(bad); err == nil {
+	for _, bad := range []string{"", "3.1", "3#1", "3.1#", "3.x#1", "-3.1#1", "3.1#-1", "3.1#1#1", "/3.1#1", "2.0//#1", "03.1#1", "3.1#+1"} {
+		if _, _, _, err := ParseInterruptionID(bad); err == nil {
 			t.Errorf("%q is an interruption id", bad)
 		}
 	}

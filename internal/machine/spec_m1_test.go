@@ -80,9 +80,12 @@ func TestM1_2_ContradictoryStartsAreRefused(t *testing.T) {
 	}
 }
 
-func TestM1_3_NoFrames(t *testing.T) {
-	newScript(t).refused(notDueText, "start frame=t1.0.0")
-	newScript(t).given("start").refused(notDueText, "claim frame=t1.0.0")
+func TestM1_3_FactsOfAFrame(t *testing.T) {
+	newScript(t).refused(notDueText, "start frame=1.0")
+	newScript(t).given("start").refused(notDueText, "start frame=1.0", "prepared frame=1.0", "prepared frame=t1.0.0")
+	s := entered(t, "start", "tool ask agent=helper")
+	s.then("prepared frame=1.0\ntool look", "append 1.0: prepared turn 1 upto 1\nstart 1.0: m1.0.1 [0,1)")
+	s.refused(notDueText, "respond", "respond frame=1.1")
 }
 
 func TestM1_4_AfterTheEnd(t *testing.T) {

@@ -198,7 +198,7 @@ func TestM8_6_CallsGoInCallOrder(t *testing.T) {
 		`append settled t1.3.0 rejected output c3 (rejected) append intended t1.4.1 not after 601000`
 	var got []string
 	for _, f := range s.facts {
-		got = append(got, "append "+s.factText(f.Body))
+		got = append(got, "append "+s.factText(f))
 	}
 	if text := strings.Join(got, " "); text != want {
 		t.Errorf("got %s", text)

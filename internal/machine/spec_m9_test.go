@@ -209,7 +209,7 @@ status waiting`)
 	settled := func(decision, want string) {
 		t.Helper()
 		s.given(decision)
-		if got := s.factText(s.facts[len(s.facts)-1].Body); got != want {
+		if got := s.factText(s.facts[len(s.facts)-1]); got != want {
 			t.Errorf("%s\ngot %s", decision, got)
 		}
 	}

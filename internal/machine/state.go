@@ -15,22 +15,10 @@ type run struct {
 	epoch     uint64
 	owner     journal.Owner
 	failure   *journal.Failed
+	failedIn  string // the frame of the failure
 	cancelled *journal.Cancelled
 	usage     Usage
 }
-
-// Frame is the run itself or a run nested in it: what the facts say of one loop with its
-// own history, turns and calls. Its methods are safe where those of its Machine are.
-type Frame struct {
-	state
-	m        *Machine
-	name     string
-	handed   map[journal.EffectID]bool // true while in flight, false once ended
-	inFlight int
-}
-
-// root is the frame of the run itself. Its methods are the machine's.
-type root = Frame
 
 // state is the fold of a frame's facts.
 type state struct {
@@ -49,12 +37,14 @@ type state struct {
 	responses []*response
 	heads     []item.Head      // of the newest response's items
 	running   int              // calls of the newest response that are running
+	entered   int              // and those whose nested run is open
 	seen      map[string]*call // by call id, if the model's ids are unique
 	chain     chain
 	maxTurns  int
 	unknowns  []*call // settled as unknown, and nothing came in since
 
 	sticky   map[string]*journal.Decided // by tool identity
+	ending   bool                        // its caller is told of its failure
 	finished *journal.Finished
 }
 
@@ -108,6 +98,8 @@ const (
 	callAsked   callState = iota // a person has to approve
 	callReady                    // may start
 	callRunning                  // intended, no outcome
+	callEntered                  // its nested run is open
+	callLeaving                  // its nested run has ended, or there will be none
 	callPending                  // started something whose result arrives later
 	callDoubt                    // may have happened
 	callDecided                  // to be settled without a body
@@ -140,6 +132,7 @@ type call struct {
 	approval *journal.Decided   // the call's own decision at stage 0
 	ruling   *journal.Decided   // the decision that lets it run or not: its own or a sticky one
 	later    []*journal.Decided // the decisions at the stages above 0
+	trouble  *journal.Failed    // of the nested run; the model is to be told
 	outcome  journal.Outcome
 }
 
@@ -190,11 +183,17 @@ func (c *call) result() bool {
 
 // move changes a call's state.
 func (f *Frame) move(c *call, to callState) {
-	if c.state == callRunning {
+	switch c.state {
+	case callRunning:
 		f.running--
+	case callEntered:
+		f.entered--
 	}
-	if to == callRunning {
+	switch to {
+	case callRunning:
 		f.running++
+	case callEntered:
+		f.entered++
 	}
 	c.state = to
 }

@@ -26,6 +26,7 @@ func (s Standing) String() string { return [...]string{"running", "in-doubt", "e
 // Unsettled is a call whose effect nobody knows.
 type Unsettled struct {
 	Standing Standing
+	Frame    string           // of the call
 	Call     journal.EffectID // without attempt
 	Tool     string
 	CallID   string
@@ -39,32 +40,35 @@ type Unsettled struct {
 }
 
 // Unsettled returns the calls whose effect nobody knows [M8.23]: those that were settled so,
-// in the order in which they were, then the open ones in model order.
-func (f *Frame) Unsettled() iter.Seq[Unsettled] {
+// frame by frame in the order in which they were, then the open ones in model order.
+func (m *Machine) Unsettled() iter.Seq[Unsettled] {
 	return func(yield func(Unsettled) bool) {
-		for _, c := range f.unknowns {
-			if !yield(c.unsettled(StandsTold)) {
-				return
+		for _, f := range m.frames {
+			for _, c := range f.unknowns {
+				if !yield(f.unsettled(c, StandsTold)) {
+					return
+				}
 			}
 		}
-		r := f.last()
-		if r == nil || r.unsettled == 0 {
-			return
+		m.walkUnsettled(yield)
+	}
+}
+
+// walkUnsettled yields the open calls of the frame and of those nested in it.
+func (f *Frame) walkUnsettled(yield func(Unsettled) bool) bool {
+	r := f.last()
+	if r == nil || r.unsettled == 0 {
+		return true
+	}
+	for _, c := range r.calls {
+		if c.state == callEntered && !f.nested(c).walkUnsettled(yield) {
+			return false
 		}
-		for _, c := range r.calls {
-			standing, ok := c.standing()
-			if !ok {
-				continue
-			}
-			u := c.unsettled(standing)
-			if _, asked := c.openKind(); asked && f.m.cancelled == nil {
-				u.Interruption = InterruptionID(c.id, c.stage())
-			}
-			if !yield(u) {
-				return
-			}
+		if s, ok := c.standing(); ok && !yield(f.unsettled(c, s)) {
+			return false
 		}
 	}
+	return true
 }
 
 // standing says how an open call stands whose effect nobody knows. One that does no harm
@@ -81,13 +85,16 @@ func (c *call) standing() (s Standing, ok bool) {
 	return s, false
 }
 
-func (c *call) unsettled(s Standing) Unsettled {
-	u := Unsettled{Standing: s, Call: c.id, Tool: c.spec.Name, CallID: c.callID, Attempt: c.attempt, Begun: c.begun}
+func (f *Frame) unsettled(c *call, s Standing) Unsettled {
+	u := Unsettled{Standing: s, Frame: f.name, Call: c.id, Tool: c.spec.Name, CallID: c.callID, Attempt: c.attempt, Begun: c.begun}
 	if s != StandsRunning { // the note is of an attempt before
 		u.Note = c.note
 	}
 	if n := len(c.later); s == StandsTold && n > 0 && c.later[n-1].Verdict == journal.GiveUp && c.later[n-1].Why != "" {
 		u.Note = c.later[n-1].Why
+	}
+	if _, asked := c.openKind(); asked && !f.closed() {
+		u.Interruption = InterruptionID(f.name, c.id, c.stage())
 	}
 	return u
 }
@@ -95,7 +102,7 @@ func (c *call) unsettled(s Standing) Unsettled {
 // unknown keeps a call that is settled as unknown. A call without an effect leaves nothing
 // to be known.
 func (f *Frame) unknown(c *call) {
-	if c.spec.Class != journal.ReadOnly {
+	if c.spec.Class != journal.ReadOnly && !c.agent() {
 		f.unknowns = append(f.unknowns, c)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
@@ -30,7 +28,11 @@ func (k InterruptionKind) String() string { return [...]string{"approval", "in-d
 
 // Interruption is a call that waits for a decision.
 type Interruption struct {
-	Kind      InterruptionKind
+	Kind InterruptionKind
+	// Frame is the frame of the call, empty for the run's own, and Route the keys of
+	// the agents from the run's own to the one that made the call.
+	Frame     string
+	Route     []string
 	Call      journal.EffectID
 	Stage     int
 	CallID    string
@@ -50,29 +52,42 @@ type Interruption struct {
 	Note string
 }
 
-// Interruptions returns the open interruptions in model order.
+// Interruptions returns the open interruptions of the frame and of those nested in it, in
+// model order [M9.1].
 func (f *Frame) Interruptions() []Interruption {
 	r := f.last()
-	if r == nil || f.finished != nil || f.m.cancelled != nil {
+	if r == nil || r.unsettled == 0 || f.finished != nil || f.closed() {
 		return nil
 	}
 	var list []Interruption
+	var route []string
 	for _, c := range r.calls {
+		if c.state == callEntered {
+			list = append(list, f.nested(c).Interruptions()...)
+			continue
+		}
 		kind, open := c.openKind()
 		if !open {
 			continue
 		}
-		in := Interruption{Kind: kind, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name, Arguments: f.Arguments(c.id),
-			Digest: c.digest, Unreadable: c.plan.Unreadable && c.edited == "", Key: f.KeyOf(c.id), Note: c.note}
-		switch kind {
-		case Approval:
-			in.Deadline = c.deadline
-		case InDoubt:
-			in.NotBefore = c.blocked
+		if route == nil {
+			route = f.Route()
 		}
-		list = append(list, in)
+		list = append(list, f.interruption(c, kind, route))
 	}
 	return list
+}
+
+func (f *Frame) interruption(c *call, kind InterruptionKind, route []string) Interruption {
+	in := Interruption{Kind: kind, Frame: f.name, Route: route, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name,
+		Arguments: f.Arguments(c.id), Digest: c.digest, Unreadable: c.plan.Unreadable && c.edited == "", Key: f.KeyOf(c.id), Note: c.note}
+	switch kind {
+	case Approval:
+		in.Deadline = c.deadline
+	case InDoubt:
+		in.NotBefore = c.blocked
+	}
+	return in
 }
 
 // Deadline returns the earliest deadline of an open approval, in Unix milliseconds, 0 if
@@ -127,6 +142,9 @@ type CallInfo struct {
 	By string
 	// Approvals counts the questions of the tool itself that were approved [M9.14].
 	Approvals int
+	// Failure is what the model is to be told of, of a call whose nested run failed
+	// [M17.8].
+	Failure *journal.Failed
 }
 
 // Call returns a call; ok is false if there is none with a tool.
@@ -135,7 +153,7 @@ func (f *Frame) Call(id journal.EffectID) (info CallInfo, ok bool) {
 	if c == nil || c.spec == nil {
 		return info, false
 	}
-	info = CallInfo{Item: f.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.digest, Edited: c.edited, Attempt: c.attempt}
+	info = CallInfo{Item: f.history[c.slot].item, CallID: c.callID, Spec: *c.spec, Digest: c.digest, Edited: c.edited, Attempt: c.attempt, Failure: c.trouble}
 	if c.ruling != nil && c.ruling.Verdict == journal.Approve {
 		info.By = c.ruling.By
 	}
@@ -249,6 +267,7 @@ func (f *Frame) MaxTurns() int                { return f.maxTurns }
 func (f *Frame) Attempt() int                 { return f.turn.attempt }
 func (f *Frame) Loaded() bool                 { return f.loaded }
 func (m *Machine) Usage() Usage               { return m.usage }
+func (m *Machine) FailedIn() string           { return m.failedIn }
 func (m *Machine) Failure() *journal.Failed   { return m.failure }
 func (f *Frame) Finished() *journal.Finished  { return f.finished }
 func (m *Machine) Cancelled() bool            { return m.cancelled != nil }
@@ -284,36 +303,12 @@ func (f *Frame) Manifest() (man *journal.Manifest, turn int) {
 	return f.turn.manifest, f.turn.same
 }
 
-// InterruptionID names an interruption: the call and its stage, never reused.
-func InterruptionID(call journal.EffectID, stage int) string {
-	return fmt.Sprintf("%d.%d#%d", call.N, call.P, stage)
-}
-
-// ParseInterruptionID reads what InterruptionID wrote.
-func ParseInterruptionID(s string) (call journal.EffectID, stage int, err error) {
-	bad := fmt.Errorf("pawl: %q is not an interruption id", s)
-	at, st, ok := strings.Cut(s, "#")
-	n, p, ok2 := strings.Cut(at, ".")
-	if !ok || !ok2 {
-		return call, 0, bad
-	}
-	call.Kind = journal.EffectTool
-	for dst, text := range map[*int]string{&call.N: n, &call.P: p, &stage: st} {
-		v, err := strconv.Atoi(text)
-		if err != nil || v < 0 {
-			return journal.EffectID{}, 0, bad
-		}
-		*dst = v
-	}
-	return call, stage, nil
-}
-
-// Startable returns the calls that may start, also those that wait for their turn
-// [M8.5].
+// Startable returns the calls of the frame that may start, also those that wait for their
+// turn [M8.5].
 func (f *Frame) Startable() iter.Seq[journal.EffectID] {
 	return func(yield func(journal.EffectID) bool) {
 		r := f.last()
-		if r == nil || r.unsettled == 0 || f.m.cancelled != nil {
+		if r == nil || r.unsettled == 0 || f.closed() {
 			return
 		}
 		for _, c := range r.calls {
@@ -324,15 +319,23 @@ func (f *Frame) Startable() iter.Seq[journal.EffectID] {
 	}
 }
 
+// anyCall says that a call of the newest response of an open frame is such.
+func (m *Machine) anyCall(such func(*call) bool) bool {
+	for f := range m.Frames() {
+		if r := f.last(); r != nil && slices.ContainsFunc(r.calls, such) {
+			return true
+		}
+	}
+	return false
+}
+
 // Exposed says that an attempt of an open call may have happened.
-func (f *Frame) Exposed() bool {
-	r := f.last()
-	return r != nil && slices.ContainsFunc(r.calls, func(c *call) bool { return c.state != callSettled && c.attempt > 0 })
+func (m *Machine) Exposed() bool {
+	return m.anyCall(func(c *call) bool { return c.state != callSettled && c.attempt > 0 && !c.agent() })
 }
 
 // LeftRunning says that a call of the newest claim is in doubt because its driver went on
 // while the body was still running [M8.3].
-func (f *Frame) LeftRunning() bool {
-	r := f.last()
-	return r != nil && slices.ContainsFunc(r.calls, func(c *call) bool { return c.state == callDoubt && c.blocked > 0 && c.epoch == f.m.epoch })
+func (m *Machine) LeftRunning() bool {
+	return m.anyCall(func(c *call) bool { return c.state == callDoubt && c.blocked > 0 && c.epoch == m.epoch })
 }
