@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/pawl-agents/pawl/internal/schema"
@@ -30,6 +31,10 @@ type Agent struct {
 	// ToolUse says what follows the tools of a turn; the zero value asks the
 	// model again.
 	ToolUse ToolUse
+	// KeepToolChoice sends a ModelSettings.ToolChoice that forces a call in every turn.
+	// Without it the choice is the model's again once the agent has used a tool in the
+	// run, so that the model can come to an end. It governs RunOptions.Settings, too.
+	KeepToolChoice bool
 	// Output is the type of the final output; the zero value is text.
 	Output OutputType
 }
@@ -56,6 +61,33 @@ type RunContext struct {
 	Turn int
 	// Value is RunOptions.Context.
 	Value any
+}
+
+// SystemPrompt returns what the agent's Instructions say, empty without any.
+func (a *Agent) SystemPrompt(ctx context.Context, rc *RunContext) (string, error) {
+	if a.Instructions == nil {
+		return "", nil
+	}
+	text, err := a.Instructions(ctx, rc)
+	if err != nil {
+		return "", err
+	}
+	return strings.ToValidUTF8(text, "\uFFFD"), nil
+}
+
+// AllTools returns the tools that a turn would offer the model: those that are enabled, in
+// their order.
+func (a *Agent) AllTools(ctx context.Context, rc *RunContext) ([]Tool, error) {
+	tools := make([]Tool, 0, len(a.Tools))
+	for i := range a.Tools {
+		switch on, err := a.Tools[i].isEnabled(ctx, rc); {
+		case err != nil:
+			return nil, err
+		case on:
+			tools = append(tools, a.Tools[i])
+		}
+	}
+	return tools, nil
 }
 
 func (a *Agent) key() string {

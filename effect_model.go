@@ -36,10 +36,8 @@ func (d *drive) free() { d.calling.Store(nil) }
 // another process: what the turn recorded is what is sent.
 func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 	m := d.agent.model(d.opts)
-	if man, _ := d.m.Manifest(); d.request.static == nil || d.request.static.Instructions != man.Instructions {
-		d.build(man.Instructions)
-	}
-	req := &model.Request{Static: d.request.static, Input: d.input(e.From, e.Upto),
+	man, _ := d.m.Manifest()
+	req := &model.Request{Static: &d.offered(man).static, Input: d.input(e.From, e.Upto),
 		PreviousResponseID: e.Previous, ConversationID: d.m.Started().Conversation}
 	ctx := d.busy()
 	defer d.free()
@@ -102,7 +100,7 @@ func (d *drive) failedCall(id journal.EffectID, err error) *journal.Failed {
 	var te *TimeoutError
 	retryable = retryable || errors.As(err, &te)
 	repeatable := !f.Unknown || d.m.Started().Conversation == ""
-	s := d.request.static.Settings
+	s := d.request.offer.static.Settings
 	n := id.A - d.request.attempts // of this drive: whoever resumes a run tries anew
 	if s == nil || s.Retry == nil || !retryable || !repeatable || d.shown || n > s.Retry.MaxRetries {
 		return f

@@ -21,6 +21,7 @@ func (d *drive) plan() (journal.Body, error) {
 	n, items, man := d.m.Response()
 	b := &journal.Planned{N: n}
 	d.read.n = 0
+	clear(d.read.enabled)
 	calls, err := d.readCalls(b, items, man)
 	if err != nil {
 		return nil, err
@@ -54,8 +55,9 @@ type plannedCall struct {
 
 // reading is what the plan of response n read of its calls.
 type reading struct {
-	n     int
-	calls []plannedCall
+	n       int
+	calls   []plannedCall
+	enabled map[*Tool]bool // of tools that were asked about
 }
 
 // readCalls finds the calls of a response and tells twins, replays and unknown tools.
@@ -73,13 +75,12 @@ func (d *drive) readCalls(b *journal.Planned, items []Item, man *journal.Manifes
 		if err := d.recognise(calls, &c); err != nil {
 			return nil, err
 		}
+		if err := d.disable(&c); err != nil {
+			return nil, err
+		}
 		c.plan.Tool = place(b, man, c.tool)
 		if c.tool == nil && !c.plan.Twin && c.plan.Output.IsZero() {
-			if d.opts.ToolNotFound == FailRun {
-				return nil, &ToolNotFoundError{Tool: c.fc.Name, CallID: c.fc.CallID, Tools: d.toolNames()}
-			}
-			var err error
-			if c.plan.Output, err = answer(it, d.errorText(ToolErrorNotFound, &c, d.notFoundText(c.fc.Name))); err != nil {
+			if err := d.notFound(&c); err != nil {
 				return nil, err
 			}
 		}
@@ -108,6 +109,39 @@ func (d *drive) readCall(c *plannedCall) (err error) {
 	}
 	c.plan.Digest, _, c.err = item.DigestArguments(c.fc.Arguments)
 	return nil
+}
+
+// disable takes the tool from a call that would run it, if it is disabled now. Each tool is
+// asked about once.
+func (d *drive) disable(c *plannedCall) error {
+	if c.tool == nil || c.tool.enabled == nil || !c.plan.Output.IsZero() {
+		return nil
+	}
+	on, asked := d.read.enabled[c.tool]
+	if !asked {
+		var err error
+		if on, err = c.tool.isEnabled(d.ctx, d.turnContext(d.m.Turn())); err != nil {
+			return err
+		}
+		if d.read.enabled == nil {
+			d.read.enabled = make(map[*Tool]bool)
+		}
+		d.read.enabled[c.tool] = on
+	}
+	if !on {
+		c.tool = nil
+	}
+	return nil
+}
+
+// notFound answers a call without a tool, or is the error that fails the run.
+func (d *drive) notFound(c *plannedCall) (err error) {
+	disabled := c.kind == item.TypeFunctionCall && d.tool(c.fc.Name) != nil
+	if d.opts.ToolNotFound == FailRun {
+		return &ToolNotFoundError{Tool: c.fc.Name, CallID: c.fc.CallID, Disabled: disabled, Tools: d.toolNames()}
+	}
+	c.plan.Output, err = answer(c.item, d.errorText(ToolErrorNotFound, c, d.notFoundText(c.fc.Name, disabled)))
+	return err
 }
 
 // place returns a tool's place among those of the manifest and of the plan, where it is
@@ -151,14 +185,25 @@ func (d *drive) recognise(before []plannedCall, c *plannedCall) error {
 	return nil
 }
 
-func (d *drive) notFoundText(tool string) string {
-	return fmt.Sprintf("Tool %q not found. Available tools: %s.", tool, strings.Join(d.toolNames(), ", "))
+func (d *drive) notFoundText(tool string, disabled bool) string {
+	what := "not found"
+	if disabled {
+		what = "is configured, but disabled"
+	}
+	return fmt.Sprintf("Tool %q %s. Available tools: %s.", tool, what, strings.Join(d.toolNames(), ", "))
 }
 
+// toolNames are the names of the tools that can be called: those that were offered, without
+// those that turned out to be disabled.
 func (d *drive) toolNames() []string {
-	names := make([]string, len(d.agent.Tools))
+	names := make([]string, 0, len(d.agent.Tools))
+	man, _ := d.m.Manifest()
 	for i := range d.agent.Tools {
-		names[i] = d.agent.Tools[i].name
+		t := &d.agent.Tools[i]
+		on, asked := d.read.enabled[t]
+		if t.enabled == nil || asked && on || !asked && offers(man, t) {
+			names = append(names, t.name)
+		}
 	}
 	return names
 }

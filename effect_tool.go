@@ -88,7 +88,7 @@ func (d *drive) newBody(id journal.EffectID, key string, info machine.CallInfo) 
 // goneText is what the model is told of a call whose tool was removed meanwhile.
 func (d *drive) goneText(info machine.CallInfo) string {
 	fc := item.FunctionCall{Name: info.Spec.Name, CallID: info.CallID}
-	text := d.errorText(ToolErrorNotFound, &plannedCall{fc: fc}, d.notFoundText(fc.Name))
+	text := d.errorText(ToolErrorNotFound, &plannedCall{fc: fc}, d.notFoundText(fc.Name, false))
 	if info.Attempt > 1 { // the last one is this one
 		text += " An earlier attempt of the call may have taken effect."
 	}

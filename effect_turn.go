@@ -1,13 +1,10 @@
 package pawl
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"reflect"
 	"strings"
 
 	"github.com/pawl-agents/pawl/internal/machine"
-	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
 )
@@ -16,75 +13,75 @@ import (
 type request struct {
 	input      model.Input
 	from, upto int
-	static     *model.Static
-	manifest   *journal.Manifest
-	turn       int // the turn of the request
-	attempts   int // of that turn, before this drive
+	offer      *offer   // of the newest turn
+	others     []*offer // of turns before, with the same instructions
+	turn       int      // the turn of the request
+	attempts   int      // of that turn, before this drive
 }
 
 // prepare makes the turn's request. What does not change between turns is made once.
 func (d *drive) prepare(e machine.Effect) (journal.Body, error) {
-	text := ""
-	if d.agent.Instructions != nil {
-		var err error
-		rc := d.runContext()
-		rc.Turn = e.ID.N
-		if text, err = d.agent.Instructions(d.ctx, &rc); err != nil {
-			return nil, err
-		}
+	want, err := d.wanted(e.ID.N)
+	if err != nil {
+		return nil, err
 	}
-	d.build(strings.ToValidUTF8(text, "\uFFFD"))
+	o := d.offering(want)
 	b := &journal.Prepared{N: e.ID.N, Upto: e.Upto}
-	man, turn := d.m.Manifest()
-	if man != nil && (man == d.request.manifest || reflect.DeepEqual(man, d.request.manifest)) {
-		b.Same = turn
-		d.request.manifest = man
-		return b, nil
+	if o.recorded == 0 {
+		o.recorded = d.recorded(o)
 	}
-	b.Same, b.Manifest = e.ID.N, d.request.manifest
+	if b.Same = o.recorded; b.Same == 0 {
+		b.Same, b.Manifest = e.ID.N, o.manifest
+		o.recorded = e.ID.N
+	}
 	return b, nil
+}
+
+// recorded returns the turn before that recorded the offer's manifest, 0 if the newest
+// one's is another.
+func (d *drive) recorded(o *offer) int {
+	man, turn := d.m.Manifest()
+	if man == nil || !reflect.DeepEqual(man, o.manifest) {
+		return 0
+	}
+	o.manifest = man
+	return turn
 }
 
 func (d *drive) runContext() RunContext {
 	return RunContext{Run: d.m.Run(), Agent: d.agent, Turn: d.m.Turn(), Value: d.opts.Context}
 }
 
-// build makes the static part of the request and the manifest that records it.
-func (d *drive) build(instructions string) {
-	q := &d.request
-	if q.static != nil && q.static.Instructions == instructions {
-		return
-	}
-	a := d.agent
-	q.static = &model.Static{Instructions: instructions, Output: a.Output.format(), Settings: a.Settings.Merge(d.opts.Settings)}
-	q.manifest = &journal.Manifest{Agent: a.key(), Instructions: instructions, Settings: settingsDigest(a.model(d.opts), q.static.Settings)}
-	for i := range a.Tools {
-		t := &a.Tools[i]
-		q.static.Tools = append(q.static.Tools, model.Tool{Name: t.name, Description: t.description, Parameters: t.schema.JSON(), Strict: t.schema.Strict()})
-		q.manifest.Tools = append(q.manifest.Tools, t.spec())
-	}
-	if a.Output.schema != nil {
-		q.manifest.Output = a.Output.schema.Digest()
-	}
-	switch {
-	case a.ToolUse.first:
-		q.manifest.ToolUse = machine.ToolUseFirst
-	case a.ToolUse.names != nil:
-		q.manifest.ToolUse, q.manifest.StopAt = machine.ToolUseNames, a.ToolUse.names
-	case a.ToolUse.decide != nil:
-		q.manifest.ToolUse = machine.ToolUseCustom
-	}
+// turnContext is what user code sees of a turn that is being prepared.
+func (d *drive) turnContext(turn int) *RunContext {
+	rc := d.runContext()
+	rc.Turn = turn
+	return &rc
 }
 
-// settingsDigest names the model and its settings in a manifest, so that a ledger
-// shows when they changed.
-func settingsDigest(m model.Model, s *ModelSettings) string {
-	info := m.Info()
-	text, err := json.Marshal([]any{info.Provider, info.Name, s})
-	if err != nil {
-		text = []byte(err.Error())
+// wanted asks the agent what it offers in a turn.
+func (d *drive) wanted(turn int) (w wanted, err error) {
+	a := d.agent
+	if a.Instructions != nil {
+		if w.instructions, err = a.SystemPrompt(d.ctx, d.turnContext(turn)); err != nil {
+			return w, err
+		}
 	}
-	return item.Digest(sha256.Sum256(text)).String()
+	for i := range a.Tools {
+		t := &a.Tools[i]
+		if t.enabled == nil {
+			continue
+		}
+		on, err := t.isEnabled(d.ctx, d.turnContext(turn))
+		if err != nil {
+			return w, err
+		}
+		if !on {
+			w.disable(t.name)
+		}
+	}
+	w.unforced = d.unforced()
+	return w, nil
 }
 
 // judge asks the custom tool-use behaviour.

@@ -144,19 +144,24 @@ func (e *MaxTurnsError) Error() string {
 	return fmt.Sprintf("pawl: no final output after %d turns", e.MaxTurns)
 }
 
-// ToolNotFoundError says that the model called a tool the agent does not have. No
-// call of the response was started; resume the run with the tool added, or with
-// ToolNotFound set to TellModel.
+// ToolNotFoundError says that the model called a tool the agent does not have, or that is
+// disabled. No call of the response was started; resume the run with the tool added or
+// enabled, or with ToolNotFound set to TellModel.
 type ToolNotFoundError struct {
 	Tool, CallID string
+	// Disabled says that the agent has the tool, and its Enabled says no.
+	Disabled bool
 	// Tools are the names that were offered.
 	Tools []string
 }
 
 // Error names the tool and what there is instead.
 func (e *ToolNotFoundError) Error() string {
-	return fmt.Sprintf("pawl: the model called the tool %q (call %s), which the agent does not have; it has %s",
-		e.Tool, e.CallID, strings.Join(e.Tools, ", "))
+	why := "the agent does not have"
+	if e.Disabled {
+		why = "is configured, but disabled"
+	}
+	return fmt.Sprintf("pawl: the model called the tool %q (call %s), which %s; it has %s", e.Tool, e.CallID, why, strings.Join(e.Tools, ", "))
 }
 
 // CallIDError says that a response reuses a call id for another call. Nothing of the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -114,6 +115,11 @@ type Func[In, Out any] struct {
 	Description string
 	// Effect is the effect class; the zero value is AtMostOnce.
 	Effect Effect
+	// Enabled says whether a turn offers the tool; nil means always. It is asked in every
+	// turn, and again when the model calls the tool: a call of a disabled tool is
+	// treated as one of a tool that the agent does not have. Its error, or a panic,
+	// fails the run, resumably.
+	Enabled func(ctx context.Context, rc *RunContext) (bool, error)
 	// Approve is the approval rule; nil allows every call. An error or a panic of
 	// the rule, or an answer that takes longer than 30 seconds, means that somebody
 	// has to decide. It may run again after a crash, until its answer is recorded.
@@ -176,6 +182,7 @@ type Tool struct {
 	timeout           time.Duration
 	onUnknown         OnUnknown
 	onError           func(context.Context, *Call, error) string
+	enabled           func(context.Context, *RunContext) (bool, error) // nil means always
 	gated             bool
 	expires           time.Duration
 	onExpiry          OnExpiry
@@ -195,7 +202,7 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // run of an agent that has the tool before any effect.
 func NewTool[In, Out any](f Func[In, Out]) Tool {
 	s, err := schema.For[In]()
-	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout,
+	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout, enabled: f.Enabled,
 		onUnknown: f.OnUnknown, onError: f.OnError, expires: f.Expires, onExpiry: f.OnExpiry, err: err}
 	if f.Run == nil {
 		t.err = errors.New("has no Run function")
@@ -243,6 +250,7 @@ type RawFunc struct {
 	// Loose keeps a schema that strict mode does not allow as it is.
 	Loose     bool
 	Effect    Effect
+	Enabled   func(ctx context.Context, rc *RunContext) (bool, error)
 	Approve   func(ctx context.Context, c *Call) (Gate, error)
 	Expires   time.Duration
 	OnExpiry  OnExpiry
@@ -257,7 +265,7 @@ type RawFunc struct {
 // what they mean in Func.
 func NewRawTool(f RawFunc) Tool {
 	s, err := schema.FromJSON([]byte(f.Schema), !f.Loose)
-	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout,
+	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout, enabled: f.Enabled,
 		onUnknown: f.OnUnknown, onError: f.OnError, expires: f.Expires, onExpiry: f.OnExpiry,
 		gated: f.Approve != nil, approve: f.Approve, err: err}
 	if f.Run == nil {
@@ -324,6 +332,22 @@ func (t Tool) Err() error {
 		return fmt.Errorf("pawl: tool %q: has no body; make it with NewTool", t.name)
 	}
 	return t.err
+}
+
+// isEnabled asks whether the tool is enabled. A panic is an error.
+func (t *Tool) isEnabled(ctx context.Context, rc *RunContext) (on bool, err error) {
+	if t.enabled == nil {
+		return true, nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{In: fmt.Sprintf("Enabled of tool %q", t.name), Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	if on, err = t.enabled(ctx, rc); err != nil {
+		return false, because(fmt.Errorf("pawl: tool %q: Enabled", t.name), err)
+	}
+	return on, nil
 }
 
 func (t *Tool) spec() journal.ToolSpec {

@@ -169,6 +169,27 @@ func TestM14_5_AResponseThatSaysNothing(t *testing.T) {
 	prepared(t, "start", "").given("respond").then("plan", "append planned 1\nstart p2.0.1 upto 1")
 }
 
+func TestM14_7_ToolsUsed(t *testing.T) {
+	for _, tt := range []struct {
+		items string
+		want  bool
+	}{
+		{`message hello`, false},
+		{`call c1 look {}`, true},
+		{`raw {"type":"web_search_call","id":"ws_1","status":"completed"}`, true},
+		{`raw {"type":"tool_search_call","id":"ts_1","status":"completed"}`, false},
+		{"reasoning hm\n" + `raw {"type":"tool_search_call","id":"ts_1","status":"completed"}`, false},
+	} {
+		m := prepared(t, "start", "tool look").given("respond\n" + tt.items).m
+		if got := m.ToolsUsed(m.last().manifest.Agent); got != tt.want {
+			t.Errorf("%s: used %v, want %v", tt.items, got, tt.want)
+		}
+		if m.ToolsUsed("another") {
+			t.Errorf("%s: used by an agent that was not asked", tt.items)
+		}
+	}
+}
+
 func TestM14_6_FinishedFollowsFromTheRules(t *testing.T) {
 	s := prepared(t, "start", "").refused(notDueText, "finish", "finish cancelled", "finish at=0").given("respond\nmessage so")
 	s.m.Step(s.fact("plan"))

@@ -1,0 +1,157 @@
+package pawl
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
+)
+
+// wanted is what may differ from turn to turn in what an agent offers the model.
+type wanted struct {
+	instructions string
+	disabled     string // the names of the tools that are left out, each followed by a comma
+	unforced     bool   // the choice of a tool is the model's again
+}
+
+func (w *wanted) disable(tool string) { w.disabled += tool + "," }
+
+func (w *wanted) leavesOut(tool string) bool {
+	return w.disabled != "" && slices.Contains(strings.Split(w.disabled, ","), tool)
+}
+
+// offer is what a turn offers the model: the static part of its request, and the manifest
+// that records it.
+type offer struct {
+	wanted
+	static   model.Static
+	manifest *journal.Manifest
+	recorded int // the turn that recorded the manifest, 0 if that is not known
+}
+
+// offering returns the offer that is wanted. One that was made before, as a set of tools that
+// is wanted every other turn is, is used again.
+func (d *drive) offering(w wanted) *offer {
+	q := &d.request
+	if q.offer != nil && q.offer.wanted == w {
+		return q.offer
+	}
+	if q.offer != nil {
+		q.others = append(q.others, q.offer)
+		q.others = slices.DeleteFunc(q.others, func(o *offer) bool { return o.instructions != w.instructions })
+	}
+	if i := slices.IndexFunc(q.others, func(o *offer) bool { return o.wanted == w }); i >= 0 {
+		q.offer = q.others[i]
+		q.others = slices.Delete(q.others, i, i+1)
+		return q.offer
+	}
+	q.offer = d.newOffer(w)
+	return q.offer
+}
+
+// offered returns what a turn offered that was perhaps prepared in another process. Which
+// tools were enabled then its manifest says.
+func (d *drive) offered(man *journal.Manifest) *offer {
+	if o := d.request.offer; o != nil && o.manifest == man {
+		return o
+	}
+	w := wanted{instructions: man.Instructions, unforced: d.unforced()}
+	for i := range d.agent.Tools {
+		t := &d.agent.Tools[i]
+		if t.enabled != nil && !offers(man, t) {
+			w.disable(t.name)
+		}
+	}
+	return d.offering(w)
+}
+
+func offers(man *journal.Manifest, t *Tool) bool {
+	return slices.ContainsFunc(man.Tools, func(s journal.ToolSpec) bool { return s.Name == t.name })
+}
+
+func (d *drive) newOffer(w wanted) *offer {
+	a := d.agent
+	settings := a.Settings.Merge(d.opts.Settings)
+	if w.unforced {
+		settings = letChoose(settings)
+	}
+	o := &offer{wanted: w, static: model.Static{Instructions: w.instructions, Output: a.Output.format(), Settings: settings}}
+	o.manifest = &journal.Manifest{Agent: a.key(), Instructions: w.instructions, Settings: settingsDigest(a.model(d.opts), settings)}
+	for i := range a.Tools {
+		t := &a.Tools[i]
+		if w.leavesOut(t.name) {
+			continue
+		}
+		o.static.Tools = append(o.static.Tools, model.Tool{Name: t.name, Description: t.description, Parameters: t.schema.JSON(), Strict: t.schema.Strict()})
+		o.manifest.Tools = append(o.manifest.Tools, t.spec())
+	}
+	if a.Output.schema != nil {
+		o.manifest.Output = a.Output.schema.Digest()
+	}
+	switch {
+	case a.ToolUse.first:
+		o.manifest.ToolUse = machine.ToolUseFirst
+	case a.ToolUse.names != nil:
+		o.manifest.ToolUse, o.manifest.StopAt = machine.ToolUseNames, a.ToolUse.names
+	case a.ToolUse.decide != nil:
+		o.manifest.ToolUse = machine.ToolUseCustom
+	}
+	return o
+}
+
+// settingsDigest names the model and its settings in a manifest, so that a ledger
+// shows when they changed.
+func settingsDigest(m model.Model, s *ModelSettings) string {
+	info := m.Info()
+	text, err := json.Marshal([]any{info.Provider, info.Name, s})
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	return item.Digest(sha256.Sum256(text)).String()
+}
+
+// unforced says that a tool choice that forces a call is left out by now, so that it does
+// not force one for ever: the agent has used a tool in this run.
+func (d *drive) unforced() bool {
+	a := d.agent
+	return !a.KeepToolChoice && (forces(a.Settings) || forces(d.opts.Settings)) && d.m.ToolsUsed(a.key())
+}
+
+// forces says that settings make the model call a tool.
+func forces(s *ModelSettings) bool {
+	switch {
+	case s == nil:
+		return false
+	case s.ToolChoiceRaw != "":
+		return forcesRaw(s.ToolChoiceRaw)
+	}
+	return forcesWord(s.ToolChoice)
+}
+
+func forcesWord(choice string) bool { return choice != "" && choice != "auto" && choice != "none" }
+
+// forcesRaw reads a choice in the provider's own JSON: a word, or an object, which forces
+// a call unless its mode says that it does not.
+func forcesRaw(choice string) bool {
+	var word string
+	if json.Unmarshal([]byte(choice), &word) == nil {
+		return forcesWord(word)
+	}
+	var object struct{ Mode string }
+	return json.Unmarshal([]byte(choice), &object) != nil || object.Mode != "auto"
+}
+
+// letChoose returns the settings with a choice that forces a call left out.
+func letChoose(s *ModelSettings) *ModelSettings {
+	if !forces(s) {
+		return s
+	}
+	free := *s
+	free.ToolChoice, free.ToolChoiceRaw = "", ""
+	return &free
+}
