@@ -175,7 +175,7 @@ func (f *Frame) mayEndUnstarted(c *call, o journal.Outcome) bool {
 		return false
 	case c.state == callDecided:
 		return o == c.ending()
-	case f.closed() && c.exposed:
+	case f.closed() && f.exposed(c):
 		return o == journal.Unknown
 	case f.closed():
 		return o == journal.Dropped

@@ -100,8 +100,17 @@ func (f *Frame) left() {
 	if f.parent == nil {
 		return
 	}
-	f.call.exposed = f.unsure()
 	f.parent.move(f.call, callLeaving)
+}
+
+// exposed says that an attempt of the call may have happened, or of a call in its nested
+// run, so that nobody knows its effect [M15.3] [M17.10].
+func (f *Frame) exposed(c *call) bool {
+	if !c.agent() {
+		return c.exposed
+	}
+	n := f.nested(c)
+	return n != nil && n.unsure()
 }
 
 // unsure says that nobody knows the effect of a call of the frame, or of one inside [M17.10].

@@ -19,6 +19,8 @@ const (
 	ready
 	decided
 	running
+	entered
+	leaving
 	pending
 	doubt
 	settled
@@ -185,6 +187,15 @@ func (w *world) state(c *call) callState {
 			if c.spec.ExpiryFails {
 				s.deadline = 0
 			}
+		case *journal.Started:
+			s.phase, s.attempts, s.at = entered, 1, m.at
+		case *journal.Finished:
+			s.phase = leaving
+		case *journal.Failed:
+			s.phase, s.attempts = leaving, 1
+			if s.at < 0 {
+				s.at = m.at
+			}
 		case *journal.Absent:
 			w.hit("M8.18 absent")
 			s.phase, s.ask, s.possible = ready, false, s.before
@@ -339,9 +350,9 @@ func (w *world) running() (n int) {
 	return n
 }
 
-// key is M16.3; there are no frames.
+// key is M16.3.
 func (w *world) key(c *call) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{"pawl-key/1", w.run, "", c.id.String()}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{"pawl-key/1", w.run, w.name, c.id.String()}, "\x00")))
 	return "pawl_" + hex.EncodeToString(sum[:])[:32]
 }
 
@@ -393,10 +404,17 @@ func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool
 	case s.phase == decided:
 		w.hit("M9.10 rejected")
 		return reject(s.verdict.Text)
-	case w.cancelled && s.phase != running && s.phase != settled && s.possible:
+	case s.phase == entered:
+	case w.closed() && s.phase == leaving && !w.knows(c):
+		w.hit("M17.10 unknown")
+		return journal.Unknown, c.answer(w.tell(c)), true
+	case w.closed() && w.frame(w.inside(c)) != nil && s.phase == leaving:
+		w.hit("M17.10 stopped")
+		return journal.Dropped, c.answer(machine.StoppedText), true
+	case w.closed() && s.phase != running && s.phase != settled && s.possible:
 		w.hit("M15.3 unknown")
 		return journal.Unknown, c.answer(w.tell(c)), true
-	case w.cancelled && s.phase != running && s.phase != settled:
+	case w.closed() && s.phase != running && s.phase != settled:
 		w.hit("M15.3 dropped")
 		return journal.Dropped, c.answer(machine.CancelledText), true
 	case s.phase == doubt && !s.ask && c.told(s):
@@ -417,12 +435,16 @@ func (w *world) results() (out []*call) {
 
 // interruptions is M9.1.
 func (w *world) interruptions() (out []machine.Interruption) {
-	if w.finished != nil || w.cancelled {
+	if w.finished != nil || w.closed() {
 		return nil
 	}
 	for _, c := range w.newest() {
 		s := w.state(c)
-		in := machine.Interruption{Route: []string{w.turn().manifest.Agent}, Call: c.id, CallID: c.head().CallID, Tool: c.spec.Name, Arguments: w.arguments(c),
+		if s.phase == entered {
+			out = append(out, w.frame(w.inside(c)).interruptions()...)
+			continue
+		}
+		in := machine.Interruption{Frame: w.name, Route: w.route(), Call: c.id, CallID: c.head().CallID, Tool: c.spec.Name, Arguments: w.arguments(c),
 			Digest: s.digest, Unreadable: c.planned.Unreadable && s.edited == "", Key: w.key(c), Note: s.note}
 		if s.attempts > 0 {
 			in.Stage = s.stage

@@ -50,8 +50,13 @@ func known[T comparable](v T, words ...T) bool { return slices.Contains(words, v
 // check is what the spec says about stepping a fact now.
 func (w *world) check(f journal.Fact) answer {
 	if f.Frame != "" {
-		return refuse
+		return w.checkInFrame(f)
 	}
+	return w.checkOwn(f)
+}
+
+// checkOwn is what the spec says about stepping a fact of the frame.
+func (w *world) checkOwn(f journal.Fact) answer {
 	if b, ok := f.Body.(*journal.Started); ok || w.start == nil {
 		if !ok || w.start != nil {
 			return refuse
@@ -108,12 +113,17 @@ func (w *world) check(f journal.Fact) answer {
 
 // checkStarted is M1.2.
 func (w *world) checkStarted(b *journal.Started) answer {
-	pointer := b.Previous != "" || b.Auto
 	if b.Machine > machine.Version {
 		return refuseWith(journal.ErrNewerJournal)
 	}
-	return acceptIf(b.Run != "" && b.Agent != "" && (b.Session == nil || b.Conversation == "" && !pointer) &&
-		(b.Conversation == "" || !pointer), refuse)
+	return acceptIf(b.Run != "" && b.Agent != "" && oneBinding(b), refuse)
+}
+
+// oneBinding is the part of M1.2 that holds of nested runs too.
+func oneBinding(b *journal.Started) bool {
+	pointer := b.Previous != "" || b.Auto
+	return (b.Session == nil || b.Conversation == "" && !pointer) &&
+		(b.Conversation == "" || !pointer)
 }
 
 // checkForked is M1.9.
@@ -124,12 +134,14 @@ func (w *world) checkForked(b *journal.Forked) answer {
 	case b.Run == w.run && (b.Session == nil || w.session != nil):
 		return refuse
 	}
-	return accept
+	return acceptIf(!w.shares(), refuse)
 }
 
-// tried says that a call is open after a first attempt.
+// tried says that a call that is no agent call is open after a first attempt, in any frame.
 func (w *world) tried() bool {
-	return slices.ContainsFunc(w.newest(), func(c *call) bool { return w.open(c) && w.state(c).attempts > 0 })
+	return slices.ContainsFunc(w.frames, func(in *world) bool {
+		return slices.ContainsFunc(in.newest(), func(c *call) bool { return in.open(c) && c.spec.Agent == "" && in.state(c).attempts > 0 })
+	})
 }
 
 // turnDue is M4.1, without what the fact says.
@@ -166,11 +178,11 @@ func (w *world) checkIntended(b *journal.Intended) answer {
 	switch id.Kind {
 	case journal.EffectModel: // M5.8
 		t := w.turn()
-		return acceptIf(t != nil && !w.cancelled && before == t.effect() && b.Upto == t.prepared.Upto &&
+		return acceptIf(t != nil && !w.closed() && before == t.effect() && b.Upto == t.prepared.Upto &&
 			(t.repeat || t.doubt && w.start.Conversation == ""), refuse)
 	case journal.EffectTool: // M8.2
 		c := w.call(id)
-		return acceptIf(c != nil && !w.cancelled && w.state(c).phase == ready && id.A == w.state(c).attempts+1, refuse)
+		return acceptIf(c != nil && !w.closed() && c.spec.Agent == "" && w.state(c).phase == ready && id.A == w.state(c).attempts+1, refuse)
 	case journal.EffectSession: // M10.3, M10.5, M10.6
 		if w.batch.open {
 			again := w.batch.absent || w.batch.doubt && w.session.Batches
@@ -296,10 +308,10 @@ func (w *world) checkDecided(now int64, d *journal.Decided) answer {
 	atStage := s.attempts > 0 && d.Stage == s.stage
 	again, external := atStage && s.phase == asked, atStage && s.phase == pending
 	inDoubt := atStage && s.phase == doubt && !c.told(s)
-	if w.cancelled && (approval || again || external || inDoubt) {
+	if w.closed() && (approval || again || external || inDoubt) {
 		w.hit("M9.13 no decision in a cancelled run")
 	}
-	if w.finished != nil || w.cancelled || !approval && !again && !external && !inDoubt {
+	if w.finished != nil || w.closed() || !approval && !again && !external && !inDoubt {
 		return notDue
 	}
 	if inDoubt && s.ask {
@@ -354,7 +366,7 @@ func (w *world) checkExpired(now int64, b *journal.Expired) answer {
 	if s.attempts > 0 {
 		stage = s.stage
 	}
-	return acceptIf(!w.cancelled && s.phase == asked && b.Stage == stage && s.deadline != 0 && now >= s.deadline, refuse)
+	return acceptIf(!w.closed() && s.phase == asked && b.Stage == stage && s.deadline != 0 && now >= s.deadline, refuse)
 }
 
 // checkSettled is M8.4, M8.11 to M8.14 and M8.19 to M8.22.
@@ -382,6 +394,8 @@ func (w *world) checkSettled(now int64, b *journal.Settled) answer {
 		return acceptIf(ok && s.phase != settled && how == b.Outcome, refuse)
 	case b.ID.A > s.attempts:
 		return notDue
+	case c.spec.Agent != "": // M17.7
+		return acceptIf(s.phase == leaving && (c.failed == nil && b.Outcome == journal.Done || c.failed != nil && b.Outcome == journal.ToolFailed), refuse)
 	case s.phase == settled:
 		return acceptIf(ended, refuse)
 	}
@@ -417,6 +431,9 @@ func (w *world) checkFailed(b *journal.Failed) answer {
 	if t != nil {
 		due[t.effect()] = t.open
 		due[journal.EffectID{Kind: journal.EffectReconcile, N: t.prepared.N, A: t.attempt}] = t.doubt
+	}
+	if id.Kind == journal.EffectEnter || id.Kind == journal.EffectLeave {
+		due[id] = w.aroundDue(id)
 	}
 	if !due[id] {
 		return notDue

@@ -58,9 +58,10 @@ func (d *draw) started() *journal.Started {
 	case "auto":
 		b.Auto = true
 	}
-	for _, name := range []string{"read", "put", "pay", "mail"} {
+	for _, name := range []string{"read", "put", "boss", "pay", "mail"} {
 		d.tools = append(d.tools, d.tool(name))
 	}
+	d.tools[2].Agent = "b"
 	return b
 }
 
@@ -71,7 +72,7 @@ func (d *draw) tool(name string) journal.ToolSpec {
 		Class:     pick(d, "class", journal.AtMostOnce, journal.Idempotent, journal.AtMostOnce, journal.Transactional, journal.ReadOnly, journal.Class("new")),
 		Timeout:   pick(d, "timeout", int64(0), 1000, -1),
 		OnUnknown: pick(d, "on unknown", journal.UnknownWait, journal.UnknownTell, journal.UnknownDefault),
-		Recover:   d.maybe("recover"), Expires: pick(d, "expires", int64(0), 0, 1500, 400_000, -1), ExpiryFails: d.maybe("expiry fails"),
+		Recover:   d.maybe("recover"), Expires: pick(d, "expires", int64(0), 0, 1500, 400_000, -1), ExpiryFails: d.maybe("expiry fails"), TellFailure: d.maybe("tell failure"),
 	}
 }
 
@@ -91,7 +92,7 @@ func (d *draw) prepared(w *world) *journal.Prepared {
 		return b
 	}
 	b.Same = b.N
-	b.Manifest = &journal.Manifest{Agent: "a", Tools: d.tools[:pick(d, "tools", 4, 3, 2)], ToolUse: pick(d, "tool use",
+	b.Manifest = &journal.Manifest{Agent: "a", Tools: d.tools[:pick(d, "tools", 5, 4, 3, 2)], ToolUse: pick(d, "tool use",
 		machine.ToolUseAgain, machine.ToolUseAgain, machine.ToolUseCustom, machine.ToolUseCustom, machine.ToolUseNames, machine.ToolUseFirst)}
 	if b.Manifest.ToolUse == machine.ToolUseNames {
 		b.Manifest.StopAt = []string{pick(d, "stop at", "pay", "read")}
@@ -109,7 +110,7 @@ func (d *draw) call(w *world, sofar []item.Item) item.Item {
 			return pick(d, "which", sofar...)
 		}
 	}
-	name := pick(d, "tool", "pay", "read", "put", "mail", "other")
+	name := pick(d, "tool", "pay", "read", "put", "boss", "mail", "boss", "other")
 	if d.seldom(3, "custom") {
 		it, _ := item.ParseString(fmt.Sprintf(`{"type":"custom_tool_call","call_id":%q,"name":%q,"input":"text","caller":{"type":"program"}}`, d.next("c"), name))
 		return it

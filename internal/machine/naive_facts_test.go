@@ -5,7 +5,7 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-func (w *world) readFailed(b *journal.Failed) {
+func (w *world) readFailed(m moment, b *journal.Failed) {
 	if t := w.turn(); t != nil && b.ID == t.effect() {
 		t.retryAt = b.RetryAt
 		if b.Unknown && w.start.Conversation != "" {
@@ -23,12 +23,11 @@ func (w *world) readFailed(b *journal.Failed) {
 	ofSession := b.ID.Kind == journal.EffectSession || b.ID.Kind == journal.EffectReconcile && b.ID.P == 1
 	switch {
 	case b.RetryAt != 0:
-	case w.failure != nil:
-		w.hit("M11.1 the first counts")
-	case w.cancelled && !ofSession:
+	case w.closed() && !ofSession:
 		w.hit("M11.1 no failure of a cancelled run")
+	case w.toldOfItsCall(m, b):
 	default:
-		w.failure = b
+		w.fail(b)
 	}
 }
 
@@ -38,9 +37,9 @@ func (w *world) readExpired(b *journal.Expired) {
 	switch {
 	case !c.spec.ExpiryFails:
 		w.hit("M9.18 rejected by the deadline")
-	case w.failure == nil:
+	default:
 		w.hit("M9.19 the run fails")
-		w.failure = &journal.Failed{ID: c.id, Code: machine.CodeExpired}
+		w.fail(&journal.Failed{ID: c.id, Code: machine.CodeExpired})
 	}
 }
 
@@ -206,6 +205,8 @@ func (w *world) readCalls(m moment) {
 func (w *world) asksForSync(f journal.Fact) bool {
 	onConversation := w.start != nil && w.start.Conversation != ""
 	switch b := f.Body.(type) {
+	case *journal.Started, *journal.Finished:
+		return w.outer == nil
 	case *journal.Claimed, *journal.Resumed, *journal.Loaded, *journal.Planned, *journal.Judged, *journal.Fired:
 		return false
 	case *journal.Prepared, *journal.Responded:

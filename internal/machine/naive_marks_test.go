@@ -64,6 +64,19 @@ func loopMarks() []string {
 		"M14.1 empty",
 		"M15.4 a response without a plan",
 		"M15.5 cancelled at its end",
+		"M17.3 what a frame around is on",
+		"M17.6 left",
+		"M17.8 the run fails",
+		"M17.8 told",
+		"M17.8 told further out",
+		"M17.9 with those in it",
+		"M17.10 stopped",
+		"M17.10 unknown",
+		"M17.11 e fails the run",
+		"M17.11 e is told",
+		"M17.11 v fails the run",
+		"M17.11 v is told",
+		"M17.12 a frame on a session or a conversation",
 	}
 }
 

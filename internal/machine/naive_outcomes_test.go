@@ -8,14 +8,15 @@ import (
 
 // outcome gives an effect that is in flight an outcome, sometimes twice.
 func (p *player) outcome(how func(*world, journal.EffectID) journal.Body) {
-	w := p.n.read()
-	if len(w.flight) == 0 {
+	list := p.n.read().flying()
+	if len(list) == 0 {
 		return
 	}
-	if b := how(w, pick(p.draw, "effect", w.flight...)); b != nil {
-		p.do(b)
+	e := pick(p.draw, "effect", list...)
+	if b := how(e.in, e.id); b != nil {
+		p.doIn(e.frameOf(b), b)
 		if p.seldom(3, "twice") {
-			p.do(b)
+			p.doIn(e.frameOf(b), b)
 		}
 	}
 }
@@ -36,13 +37,17 @@ func (p *player) well(w *world, id journal.EffectID) journal.Body {
 	case journal.EffectSession:
 		return &journal.Confirmed{N: id.N, Upto: w.batch.upto}
 	case journal.EffectWait:
-		if p.now < p.until[id] && !p.seldom(3, "early") {
-			p.now = p.until[id]
+		if until := p.until[effectOf{w.name, id}]; p.now < until && !p.seldom(3, "early") {
+			p.now = until
 		}
 		if p.seldom(2, "not fired") {
 			return nil
 		}
 		return &journal.Fired{ID: id}
+	case journal.EffectEnter:
+		return p.nested(w.call(id))
+	case journal.EffectLeave:
+		return p.left(w, id)
 	case journal.EffectTool:
 		return &journal.Settled{ID: id, Outcome: pick(p.draw, "outcome", journal.Done, journal.ToolFailed),
 			Output: w.call(id).answer(p.next("output ")), Error: p.next("error ")}
@@ -100,7 +105,7 @@ func (p *player) badly(w *world, id journal.EffectID) journal.Body {
 
 // decide decides a call, or lets its result come late.
 func (p *player) decide() {
-	w := p.n.read()
+	w := p.somewhere()
 	var calls []*call
 	for _, c := range w.newest() {
 		s := w.state(c)
@@ -120,36 +125,35 @@ func (p *player) decide() {
 		case "by itself":
 			p.ready()
 		case "by a driver":
-			p.do(c.expired(s))
+			p.doIn(w.name, c.expired(s))
 		}
 	}
 	if (s.phase == doubt || s.phase == pending) && p.seldom(2, "late") {
 		id := c.id
 		id.A = pick(p.draw, "attempt", s.attempts, 1)
-		p.do(&journal.Settled{ID: id, Output: c.answer(p.next("late "))})
+		p.doIn(w.name, &journal.Settled{ID: id, Output: c.answer(p.next("late "))})
 		return
 	}
 	if s.phase == doubt && p.maybe("in time") {
 		p.now = max(p.now, s.until)
 	}
-	p.do(p.decision(w, c))
+	p.doIn(w.name, p.decision(w, c))
 }
 
 // endEffect ends an effect, which may have an outcome all the same.
 func (p *player) endEffect() {
 	w := p.n.read()
-	ids := slices.Concat(w.flight, []journal.EffectID{{Kind: journal.EffectPlan, N: 1, A: 1}})
-	id := pick(p.draw, "ended", ids...)
-	p.note("ended %v", id)
-	p.n.end(id)
-	p.m.Ended(id)
-	if slices.Contains(w.flight, id) && p.maybe("ends all the same") {
+	e := pick(p.draw, "ended", append(w.flying(), flying{w, journal.EffectID{Kind: journal.EffectPlan, N: 1, A: 1}})...)
+	p.note("ended %s %v", e.in.name, e.id)
+	p.n.end(e.in.name, e.id)
+	p.m.Frame(e.in.name).Ended(e.id)
+	if slices.Contains(e.in.flight, e.id) && p.maybe("ends all the same") {
 		how := p.well
 		if p.maybe("badly") {
 			how = p.badly
 		}
-		if b := how(w, id); b != nil {
-			p.do(b)
+		if b := how(e.in, e.id); b != nil {
+			p.doIn(e.frameOf(b), b)
 		}
 	}
 }

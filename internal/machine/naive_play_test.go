@@ -20,7 +20,7 @@ type player struct {
 	m      *machine.Machine
 	n      *naive
 	now    int64
-	until  map[journal.EffectID]int64 // when waits end
+	until  map[effectOf]int64 // when waits end
 	script []string
 }
 
@@ -48,14 +48,15 @@ func play(t *rapid.T, hit func(string)) {
 
 // begin starts another run, after asking about starts that are none.
 func (p *player) begin(hit func(string)) {
-	p.m, p.n, p.now, p.until, p.script = machine.New(), &naive{hit: hit}, 1000, map[journal.EffectID]int64{}, nil
+	p.m, p.n, p.now, p.until, p.script = machine.New(), &naive{hit: hit}, 1000, map[effectOf]int64{}, nil
 	start := p.started()
 	p.ask(journal.Fact{Time: p.now, Body: p.badStart(*start)})
 	p.ask(journal.Fact{Time: p.now, Body: &journal.Claimed{Epoch: 1}})
 	p.do(start)
 	p.do(&journal.Claimed{Epoch: 1})
+	p.descend()
 	if p.seldom(3, "crash at once") {
-		p.save(2)
+		p.save(max(2, p.n.read().durable))
 		p.crash()
 	}
 }
@@ -77,7 +78,7 @@ func text(b journal.Body) string { return string(b.Kind()) + " " + show(reflect.
 func (p *player) ask(f journal.Fact) bool {
 	want, err := p.n.read().check(f), p.m.Check(f)
 	if !want.agrees(err) {
-		p.fail(fmt.Sprintf("%d check %s", f.Time, text(f.Body)), fmt.Sprintf("- %+v\n+ %v", want, err))
+		p.fail(fmt.Sprintf("%d check %s %s", f.Time, f.Frame, text(f.Body)), fmt.Sprintf("- %+v\n+ %v", want, err))
 	}
 	answer := "refused"
 	if want.accepted {
@@ -93,13 +94,16 @@ func (p *player) ask(f journal.Fact) bool {
 	return want.accepted
 }
 
-// do steps a fact if it is accepted.
-func (p *player) do(b journal.Body) bool {
-	f := journal.Fact{Time: p.now, Body: b}
+// do steps a fact of the run itself if it is accepted.
+func (p *player) do(b journal.Body) bool { return p.doIn("", b) }
+
+// doIn steps a fact of a frame if it is accepted.
+func (p *player) doIn(frame string, b journal.Body) bool {
+	f := journal.Fact{Frame: frame, Time: p.now, Body: b}
 	if !p.ask(f) {
 		return false
 	}
-	p.note("%d %s", p.now, text(b))
+	p.note("%d %s %s", p.now, frame, text(b))
 	p.n.step(f)
 	if s, ok := b.(*journal.Settled); ok {
 		own := *s
@@ -111,22 +115,24 @@ func (p *player) do(b journal.Body) bool {
 
 // probe asks about a fact that is out of place, and may take it if it is accepted after all.
 func (p *player) probe(take bool) {
-	b := p.stray(p.n.read())
+	w := pick(p.draw, "frame", p.n.read().frames...)
+	frame, b := w.name, p.stray(w)
 	switch b.(type) {
 	case *journal.Claimed, *journal.Cancelled:
 		take = false // these are steps of their own
 	case *journal.Confirmed:
 		take = false // an own session's is handed out with its batch, which only a rule does
+	case *journal.Started:
+		frame, b = p.strayNested(w, b)
 	}
 	if !take || p.maybe("only asked") {
-		frame := ""
-		if p.seldom(4, "in a frame") {
-			frame = "nested"
+		if p.seldom(4, "in no frame") {
+			frame = pick(p.draw, "no frame", "1.0", "nested", "1.0/1.0")
 		}
 		p.ask(journal.Fact{Frame: frame, Time: p.now, Body: b})
 		return
 	}
-	p.do(b)
+	p.doIn(frame, b)
 }
 
 // step does what a driver does, or a person, or a crash.
@@ -134,7 +140,7 @@ func (p *player) step() {
 	w := p.n.read()
 	do := pick(p.draw, "do", "work", "work", "work", "work", "decide", "trouble", "work", "work", "work", "work", "work", "work",
 		"work", "work", "decide", "trouble", "claim", "crash", "wait", "flush", "end", "cancel", "resume", "shadow", "save")
-	if w.running() > 0 && p.maybe("shake") {
+	if slices.ContainsFunc(w.frames, func(in *world) bool { return in.running() > 0 }) && p.maybe("shake") {
 		do = pick(p.draw, "do", "trouble", "claim", "insist", "crash", "end", "cancel", "claim", "trouble")
 	}
 	switch do {
@@ -177,7 +183,7 @@ func (p *player) step() {
 
 // trouble gives an effect the outcome that a driver fears.
 func (p *player) trouble() {
-	if len(p.n.read().flight) == 0 || p.maybe("ready") {
+	if p.n.read().inFlight() == 0 || p.maybe("ready") {
 		p.ready()
 	}
 	p.outcome(p.badly)
@@ -186,15 +192,15 @@ func (p *player) trouble() {
 // work takes the run one step on, whatever it waits for.
 func (p *player) work() {
 	w := p.n.read()
-	if len(w.flight) == 0 || p.maybe("ready") {
+	if w.inFlight() == 0 || p.maybe("ready") {
 		p.ready()
 		w = p.n.read()
-		if len(w.flight) > 0 && p.maybe("in flight") {
+		if w.inFlight() > 0 && p.maybe("in flight") {
 			return
 		}
 	}
 	switch {
-	case len(w.flight) > 0:
+	case w.inFlight() > 0:
 		p.outcome(p.well)
 	case w.failure != nil:
 		p.do(&journal.Resumed{MaxTurns: pick(p.draw, "max turns", 9, 0, -1)})
@@ -213,8 +219,8 @@ func (p *player) ready() {
 	got := p.m.Ready(p.now)
 	p.hand(fmt.Sprintf("%d ready", p.now), rd, got)
 	for _, e := range rd.Effects {
-		p.until[e.ID] = e.Until
-		p.note("    start %v", e.ID)
+		p.until[effectOf{e.Frame, e.ID}] = e.Until
+		p.note("    start %s %v", e.Frame, e.ID)
 	}
 	if rd.MustSync && !p.seldom(3, "not saved") {
 		p.save(p.n.read().facts)
@@ -241,7 +247,7 @@ func (p *player) hand(what string, want, got machine.Ready) {
 		got.Facts = nil
 	}
 	for i, f := range got.Facts {
-		if b, ok := f.Body.(*journal.Failed); ok && b.Code == machine.CodeMaxTurns {
+		if b, ok := f.Body.(*journal.Failed); ok && (b.Code == machine.CodeMaxTurns || b.Code == machine.CodeMaxDepth) {
 			plain := *b
 			plain.Error = ""
 			got.Facts[i].Body = &plain

@@ -12,46 +12,61 @@ import (
 // facts became durable.
 type event struct {
 	fact    *journal.Fact
-	stepped bool // not replayed
+	stepped bool   // not replayed
+	frame   string // of the effect
 	handed  journal.EffectID
 	ended   journal.EffectID
 	durable int
 }
 
-// world is what a list of events says. It is read from the whole list, again for every question.
-type world struct {
+// whole is what a list of events says of a run and those nested in it.
+type whole struct {
 	log []event
 	hit func(tag string)
 
-	start     *journal.Started
-	run       string
-	session   *journal.SessionRef
-	maxTurns  int
-	epoch     uint64
-	owner     journal.Owner
-	cancelled bool
-	failure   *journal.Failed
-	finished  *journal.Finished
-
-	loaded      bool
-	places      []place
-	inputAt     int // where the input begins
-	inputEnd    int // and ends
-	persisted   int
-	chain       int // the end of what the server has [M6.3]
-	previous    string
-	responseID  string
-	turns       []*turn
-	responses   []*response
-	batch       batch
-	confirmed   int
-	sticky      []stickyDecision
+	frames      []*world // in the order in which they were started, the run's own first
+	run         string
+	epoch       uint64
+	owner       journal.Owner
+	cancelled   bool
+	failure     *journal.Failed
+	failedIn    string
 	usage       machine.Usage
-	flight      []journal.EffectID
-	notAgain    []journal.EffectID
 	facts       int
 	durable     int
 	mustBeSaved bool // a fact asked for it [M13.2]
+	forked      int  // in the log: the last fork that made another run
+}
+
+// world is what a list of events says of a frame, and of the whole. It is read from the whole list, again whenever
+// something happened.
+type world struct {
+	*whole
+	name   string
+	outer  *world // nil for the run's own
+	caller *call
+	shut   bool // closed by M17.9
+
+	start    *journal.Started
+	session  *journal.SessionRef
+	maxTurns int
+	finished *journal.Finished
+
+	loaded     bool
+	places     []place
+	inputAt    int // where the input begins
+	inputEnd   int // and ends
+	persisted  int
+	chain      int // the end of what the server has [M6.3]
+	previous   string
+	responseID string
+	turns      []*turn
+	responses  []*response
+	batch      batch
+	confirmed  int
+	sticky     []stickyDecision
+	flight     []journal.EffectID
+	notAgain   []journal.EffectID
 }
 
 // place is a place of the history: an item, or the output of a call, or dropped.
@@ -103,6 +118,7 @@ type call struct {
 	planned journal.PlannedCall
 	spec    journal.ToolSpec
 	events  []moment
+	failed  *journal.Failed // what the model is to be told of [M17.8]
 }
 
 // moment is a fact and the epochs at its time.
@@ -113,24 +129,26 @@ type moment struct {
 }
 
 func read(log []event, hit func(string)) *world {
-	w := &world{log: log, hit: hit}
+	w := &world{whole: &whole{log: log, hit: hit}}
+	w.frames = []*world{w}
 	for i, e := range log {
 		switch {
 		case e.fact != nil:
+			w.readFact(i, *e.fact)
 			if e.stepped {
-				w.mustBeSaved = w.mustBeSaved || w.asksForSync(*e.fact)
+				w.mustBeSaved = w.mustBeSaved || w.frame(e.fact.Frame).asksForSync(*e.fact)
 			} else {
 				w.durable++
 			}
 			w.facts++
-			w.readFact(i, *e.fact)
 		case e.handed.Kind != 0:
-			w.flight = append(w.flight, e.handed)
+			f := w.frame(e.frame)
+			f.flight = append(f.flight, e.handed)
 		case e.ended.Kind != 0:
-			if slices.Contains(w.flight, e.ended) {
+			if f := w.frame(e.frame); slices.Contains(f.flight, e.ended) {
 				w.hit("M1.7 ended")
-				w.land(func(id journal.EffectID) bool { return id == e.ended })
-				w.notAgain = append(w.notAgain, e.ended)
+				f.land(func(id journal.EffectID) bool { return id == e.ended })
+				f.notAgain = append(f.notAgain, e.ended)
 			}
 		default:
 			w.durable = e.durable
@@ -147,43 +165,78 @@ func (w *world) land(which func(journal.EffectID) bool) {
 	w.flight = slices.DeleteFunc(slices.Clone(w.flight), which)
 }
 
+// readFact reads a fact, w being the run's own frame.
 func (w *world) readFact(i int, f journal.Fact) {
-	before := w.epoch
+	m := moment{at: i, fact: f, before: w.epoch}
 	switch b := f.Body.(type) {
 	case *journal.Started:
-		w.start, w.run, w.session, w.maxTurns, w.previous = b, b.Run, b.Session, b.MaxTurns, b.Previous
+		in := w
+		if f.Frame != "" {
+			in = w.nest(f.Frame)
+			in.readCall(m)
+		} else {
+			w.run = b.Run
+		}
+		in.start, in.session, in.maxTurns, in.previous = b, b.Session, b.MaxTurns, b.Previous
 		if b.Session == nil {
-			w.makeHistory(nil, nil)
+			in.makeHistory(nil, nil)
 		}
 	case *journal.Forked:
-		w.readForked(b)
+		w.readForked(i, b)
 	case *journal.Claimed:
 		w.epoch, w.owner = b.Epoch, b.Owner
-		w.flight, w.notAgain = nil, nil // M12.6
-		w.batch.doubt = w.batch.open && !w.batch.absent
-		if t := w.turn(); t != nil {
-			t.doubt = t.open
+		m.epoch = b.Epoch
+		for _, in := range w.frames {
+			in.readClaimed(m)
 		}
 	case *journal.Resumed:
-		w.failure = nil
-		if b.MaxTurns > 0 {
-			w.maxTurns = b.MaxTurns
-		} else if b.MaxTurns < 0 {
-			w.maxTurns = 0
+		in := w // M4.5
+		if w.failure != nil && w.failure.Code == machine.CodeMaxTurns {
+			in = w.frame(w.failedIn)
 		}
-	case *journal.Loaded:
-		w.makeHistory(b.Items, b.Healed)
-		w.persisted = len(b.Items)
+		w.failure, w.failedIn = nil, ""
+		if b.MaxTurns > 0 {
+			in.maxTurns = b.MaxTurns
+		} else if b.MaxTurns < 0 {
+			in.maxTurns = 0
+		}
 	case *journal.Cancelled:
 		if w.failure != nil {
 			w.hit("M11.5 cancelled after a failure")
 		}
-		w.cancelled, w.failure = true, nil
-		w.land(func(id journal.EffectID) bool { return id.Kind == journal.EffectWait }) // M15.2
+		w.cancelled, w.failure, w.failedIn = true, nil, ""
+		for _, in := range w.frames {
+			in.land(func(id journal.EffectID) bool { return id.Kind == journal.EffectWait }) // M15.2
+		}
+	default:
+		m.epoch = w.epoch
+		w.frame(f.Frame).readOwn(m)
+	}
+}
+
+// readClaimed is M12.2 and M12.6.
+func (w *world) readClaimed(m moment) {
+	w.flight, w.notAgain = nil, nil
+	w.batch.doubt = w.batch.open && !w.batch.absent
+	if t := w.turn(); t != nil {
+		t.doubt = t.open
+	}
+	w.readCalls(m)
+}
+
+// readOwn reads a fact that is the frame's own.
+func (w *world) readOwn(m moment) {
+	switch b := m.fact.Body.(type) {
+	case *journal.Loaded:
+		w.makeHistory(b.Items, b.Healed)
+		w.persisted = len(b.Items)
 	case *journal.Finished:
 		w.finished = b
+		if w.outer != nil {
+			w.readCall(m)
+		}
 	case *journal.Planned:
-		w.readPlan(i, b)
+		w.readPlan(m.at, b)
 	case *journal.Judged:
 		w.response().judged = b
 	case *journal.Confirmed:
@@ -192,15 +245,15 @@ func (w *world) readFact(i int, f journal.Fact) {
 		}
 		w.persisted, w.confirmed, w.batch = b.Upto, b.N, batch{}
 	case *journal.Failed:
-		w.readFailed(b)
+		w.readFailed(m, b)
 	case *journal.Expired:
 		w.readExpired(b)
 	default:
-		w.readRequest(f.Body)
-		w.readBatch(f.Body)
+		w.readRequest(b)
+		w.readBatch(b)
 	}
-	w.readCalls(moment{at: i, fact: f, epoch: w.epoch, before: before})
-	ends := func(id journal.EffectID) bool { return w.ends(f.Body, id) }
+	w.readCalls(m)
+	ends := func(id journal.EffectID) bool { return w.ends(m.fact.Body, id) }
 	w.land(ends)
 	w.notAgain = slices.DeleteFunc(slices.Clone(w.notAgain), ends)
 }
@@ -228,6 +281,9 @@ func (w *world) ends(b journal.Body, id journal.EffectID) bool {
 	case *journal.Planned:
 		return id.Kind == journal.EffectPlan && id.N == b.N
 	case *journal.Settled:
+		if (id.Kind == journal.EffectEnter || id.Kind == journal.EffectLeave) && id.N == b.ID.N && id.P == b.ID.P {
+			return true
+		}
 		if id != b.ID && about.Kind == journal.EffectTool && about.N == b.ID.N && about.P == b.ID.P { // M8.15
 			s := w.state(w.call(b.ID))
 			return s.phase == settled || s.phase == doubt && !s.ask
@@ -259,12 +315,14 @@ func (w *world) makeHistory(items, healed []item.Item) {
 }
 
 // readForked is M1.8.
-func (w *world) readForked(b *journal.Forked) {
+func (w *world) readForked(at int, b *journal.Forked) {
 	if b.Run != w.run {
-		w.epoch, w.owner = 0, journal.Owner{}
+		w.epoch, w.owner, w.forked = 0, journal.Owner{}, at
 	}
 	w.run, w.session, w.batch = b.Run, b.Session, batch{}
-	w.flight, w.notAgain = nil, nil
+	for _, in := range w.frames {
+		in.flight, in.notAgain = nil, nil
+	}
 	w.confirmed, w.persisted = 0, 0
 	if w.session != nil && w.loaded {
 		w.hit("M1.8 all is owed to the new session")

@@ -13,13 +13,19 @@ type naive struct {
 	log    []event
 	queued []journal.Fact
 	hit    func(tag string)
+	known  *world // what the list says, until something happens
 }
 
-func (n *naive) read() *world { return read(n.log, n.hit) }
+func (n *naive) read() *world {
+	if n.known == nil || len(n.known.log) != len(n.log) {
+		n.known = read(n.log, n.hit)
+	}
+	return n.known
+}
 
 func (n *naive) step(f journal.Fact) {
 	if b, ok := f.Body.(*journal.Settled); ok {
-		w := n.read()
+		w := n.read().frame(f.Frame)
 		late := *b
 		late.Late = !w.open(w.call(b.ID)) // M8.13
 		f.Body = &late
@@ -32,7 +38,9 @@ func (n *naive) replay(f journal.Fact) { n.log = append(n.log, event{fact: &f}) 
 
 func (n *naive) advance(durable int) { n.log = append(n.log, event{durable: durable}) }
 
-func (n *naive) end(id journal.EffectID) { n.log = append(n.log, event{ended: id}) }
+func (n *naive) end(frame string, id journal.EffectID) {
+	n.log = append(n.log, event{frame: frame, ended: id})
+}
 
 // facts are all facts of the log.
 func (n *naive) facts() (out []journal.Fact) {
@@ -55,22 +63,37 @@ func (n *naive) flush() machine.Ready {
 // ready is M2.1.
 func (n *naive) ready(now int64) machine.Ready {
 	r := ruling{naive: n, now: now}
-	r.expire()
-	for {
-		before := len(n.log)
-		r.world = n.read()
-		rule := r.world.rule()
-		n.hit(fmt.Sprintf("M2.2 rule %d", rule))
-		r.apply(rule)
-		if len(n.log) == before {
-			break
-		}
-	}
+	r.expire("")
+	r.frame("")
 	w := n.read()
 	rd := n.flush()
 	rd.Batches, rd.Effects = r.batches, r.effects
 	rd.MustSync = w.mustBeSaved || w.durable < w.facts && rd.Status != machine.Running // M13.1, M13.3
 	return rd
+}
+
+// frame is M17.5. It says whether anything followed.
+func (r *ruling) frame(name string) (some bool) {
+	for {
+		before := len(r.log)
+		r.world = r.read().frame(name)
+		rule := r.world.rule()
+		r.hit(fmt.Sprintf("M2.2 rule %d", rule))
+		r.apply(rule)
+		if len(r.log) > before {
+			some = true
+			continue
+		}
+		for _, inner := range r.world.entered() {
+			if r.frame(inner) {
+				before = -1
+			}
+		}
+		if before >= 0 {
+			return some
+		}
+		some = true
+	}
 }
 
 // rule is M2.2: the first rule whose condition holds.
@@ -79,14 +102,14 @@ func (w *world) rule() int {
 	for i, holds := range []func() bool{
 		func() bool { return w.start == nil || w.finished != nil },
 		func() bool { return w.failure != nil },
-		func() bool { return !w.loaded && !w.cancelled },
+		func() bool { return !w.loaded && !w.closed() },
 		func() bool { return w.batch.open },
 		w.requestDue,
-		func() bool { return r != nil && r.plan == nil && !w.cancelled },
+		func() bool { return r != nil && r.plan == nil && !w.closed() },
 		func() bool { return slices.ContainsFunc(w.newest(), w.canDo) },
 		func() bool { return len(w.flight) > 0 },
 		w.owed,
-		func() bool { return w.cancelled && !w.anyOpen() },
+		func() bool { return w.closed() && !w.anyOpen() },
 		w.anyOpen,
 		w.verdictDue,
 		w.endsTheRun,
@@ -109,15 +132,19 @@ func (w *world) requestDue() bool {
 		return id.N == t.prepared.N && id.A == t.attempt && (id.Kind == journal.EffectModel ||
 			(id.Kind == journal.EffectReconcile || id.Kind == journal.EffectWait) && id.P == 0)
 	})
-	return !w.cancelled || inFlight
+	return !w.closed() || inFlight
 }
 
 // canDo is M8.5.
 func (w *world) canDo(c *call) bool {
 	s := w.state(c)
 	switch {
-	case w.cancelled:
-		return s.phase != settled && s.phase != running
+	case w.closed():
+		return s.phase != settled && s.phase != running && s.phase != entered
+	case s.phase == ready && c.spec.Agent != "":
+		return !slices.Contains(w.flight, c.around(journal.EffectEnter))
+	case s.phase == leaving:
+		return !slices.Contains(w.flight, c.around(journal.EffectLeave))
 	case s.phase == ready:
 		if w.start.Parallel != 0 && w.running() >= w.start.Parallel {
 			w.hit("M8.8 a call waits for its turn")
@@ -190,21 +217,30 @@ func (w *world) status() machine.Status {
 		return machine.Cancelled
 	case w.finished != nil:
 		return machine.Finished
-	case w.failure != nil && len(w.flight) == 0:
+	case w.failure != nil && w.inFlight() == 0:
 		w.hit("M1.5 failed")
 		return machine.Failed
 	}
-	open := 0
-	for _, c := range w.newest() {
-		if w.open(c) {
-			open++
-		}
-	}
-	if !w.cancelled && w.rule() == 11 && open == len(w.interruptions()) {
+	if !w.cancelled && w.waits() {
 		w.hit("M1.5 waiting")
 		return machine.Waiting
 	}
 	return machine.Running
+}
+
+// waits is the part of M1.5 that is about a frame.
+func (w *world) waits() bool {
+	if w.rule() != 11 {
+		return false
+	}
+	for _, c := range w.newest() {
+		s := w.state(c)
+		asks := s.phase == asked || s.phase == pending || s.phase == doubt && !s.ask && !c.told(s)
+		if s.phase != settled && !asks && (s.phase != entered || !w.frame(w.inside(c)).waits()) {
+			return false
+		}
+	}
+	return true
 }
 
 // ruling is one Ready.
@@ -216,11 +252,13 @@ type ruling struct {
 	batches []machine.Range
 }
 
-func (r *ruling) emit(b journal.Body) { r.step(journal.Fact{Time: r.now, Body: b}) }
+func (r *ruling) emit(b journal.Body) {
+	r.step(journal.Fact{Frame: r.world.name, Time: r.now, Body: b})
+}
 
 // hand is M2.3.
 func (r *ruling) hand(e machine.Effect) {
-	w := r.read()
+	w := r.read().frame(r.world.name)
 	if slices.Contains(w.flight, e.ID) {
 		return
 	}
@@ -228,7 +266,8 @@ func (r *ruling) hand(e machine.Effect) {
 		r.hit("M2.3 ended, not handed again")
 		return
 	}
-	r.log = append(r.log, event{handed: e.ID})
+	e.Frame = w.name
+	r.log = append(r.log, event{frame: w.name, handed: e.ID})
 	r.effects = append(r.effects, e)
 }
 
@@ -300,7 +339,7 @@ func (r *ruling) applyOwed() {
 	n, upto := w.confirmed+1, w.mark()
 	if w.session.Own {
 		r.hit("M10.3 own")
-		r.batches = append(r.batches, machine.Range{N: n, From: w.persisted, Upto: upto})
+		r.batches = append(r.batches, machine.Range{Frame: w.name, N: n, From: w.persisted, Upto: upto})
 		r.emit(&journal.Confirmed{N: n, Upto: upto})
 		return
 	}
@@ -330,11 +369,16 @@ func (r *ruling) applyRequest() {
 }
 
 // expire is M9.16.
-func (r *ruling) expire() {
-	for _, c := range r.read().newest() {
-		w := r.read()
+func (r *ruling) expire(name string) {
+	for _, c := range r.read().frame(name).newest() {
+		w := r.read().frame(name)
 		s := w.state(w.call(c.id))
-		if w.finished != nil || w.cancelled || w.failure != nil || s.phase != asked || s.deadline == 0 || s.deadline > r.now {
+		if s.phase == entered {
+			r.expire(w.inside(c))
+			continue
+		}
+		r.world = w
+		if w.finished != nil || w.closed() || w.failure != nil || s.phase != asked || s.deadline == 0 || s.deadline > r.now {
 			continue
 		}
 		if s.attempts > 0 {
@@ -346,13 +390,13 @@ func (r *ruling) expire() {
 
 // applyCall is M8.6, M8.7, M8.9 and M8.17.
 func (r *ruling) applyCall(id journal.EffectID) {
-	w := r.read()
+	w := r.read().frame(r.world.name)
 	c := w.call(id)
 	if !w.canDo(c) {
 		return
 	}
 	s := w.state(c)
-	inDoubt := s.phase == doubt && !w.cancelled
+	inDoubt := s.phase == doubt && !w.closed()
 	about := journal.EffectID{Kind: journal.EffectTool, N: id.N, P: id.P, A: s.attempts}
 	switch {
 	case inDoubt && r.now < s.until:
@@ -369,6 +413,10 @@ func (r *ruling) applyCall(id journal.EffectID) {
 			r.hit("M8.9 told")
 		}
 		r.emit(&journal.Settled{ID: c.id, Outcome: how, Output: out})
+		return
+	}
+	if c.spec.Agent != "" {
+		r.applyAgent(w, c, s)
 		return
 	}
 	timeout := c.spec.Timeout

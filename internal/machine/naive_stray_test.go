@@ -27,7 +27,8 @@ func (d *draw) badStart(b journal.Started) *journal.Started {
 
 // stray draws a fact that is nearly due, or due, or was due.
 func (d *draw) stray(w *world) journal.Body {
-	if open := w.interruptions(); len(open) > 0 && d.maybe("a decision") {
+	open := slices.DeleteFunc(w.interruptions(), func(in machine.Interruption) bool { return in.Frame != w.name })
+	if len(open) > 0 && d.maybe("a decision") {
 		return d.strayDecision(w, pick(d, "interruption", open...).Call)
 	}
 	b := d.strayBody(w)
@@ -143,6 +144,8 @@ func (d *draw) anyID(w *world) journal.EffectID {
 		journal.EffectID{Kind: journal.EffectJudge, N: len(w.responses), A: 1},
 		journal.EffectID{Kind: journal.EffectLoad, A: 1},
 		d.callID(w, 3),
+		around(d.callID(w, 0), journal.EffectEnter),
+		around(d.callID(w, 0), journal.EffectLeave),
 		d.reconcileOf(d.callID(w, 2)),
 		journal.EffectID{Kind: journal.EffectWait, N: request.N, A: request.A},
 		journal.EffectID{Kind: journal.EffectSession, N: w.confirmed + 1, A: 1},
@@ -192,7 +195,7 @@ func (d *draw) strayDecision(w *world, id journal.EffectID) *journal.Decided {
 func (d *draw) strayExpired(w *world) *journal.Expired {
 	b := &journal.Expired{Call: d.callID(w, 0), Stage: pick(d, "stage", 0, 1, 2)}
 	for _, in := range w.interruptions() {
-		if in.Kind == machine.Approval && d.maybe("open") {
+		if in.Kind == machine.Approval && in.Frame == w.name && d.maybe("open") {
 			b.Call, b.Stage = in.Call, in.Stage+pick(d, "stage", 0, 0, 1)
 		}
 	}

@@ -16,11 +16,30 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// view is what can be seen of a run.
+// view is what can be seen of a run and those nested in it.
 type view struct {
 	Run           string
 	Status        machine.Status
 	Interruptions []machine.Interruption
+	Usage         machine.Usage
+	Epoch         uint64
+	Owner         journal.Owner
+	Cancelled     bool
+	Failure       *journal.Failed
+	FailedIn      string
+	Facts         int
+	InFlight      int
+	Exposed       bool
+	Deadline      int64
+	Unsettled     []machine.Unsettled
+	Open          []string // the names of the open frames
+	Frames        []frameView
+}
+
+// frameView is what can be seen of a frame.
+type frameView struct {
+	Name          string
+	Route         []string
 	Items         []item.Item
 	Places        []item.Item
 	Settled       int
@@ -33,21 +52,12 @@ type view struct {
 	Response      int
 	ResponseItems []item.Item
 	ResponseID    string
-	Usage         machine.Usage
-	Epoch         uint64
-	Owner         journal.Owner
 	Session       *journal.SessionRef
 	Loaded        bool
-	Cancelled     bool
-	Failure       *journal.Failed
 	Finished      *journal.Finished
-	Facts         int
-	InFlight      int
 	Startable     []journal.EffectID
 	Results       []machine.Result
 	Calls         []seenCall
-	Exposed       bool
-	Deadline      int64
 	Recorded      []recorded
 }
 
@@ -99,7 +109,7 @@ func show(v reflect.Value) string {
 
 // plainFailure takes the words off a failure of the machine's own.
 func plainFailure(f *journal.Failed) *journal.Failed {
-	if f == nil || f.Code != machine.CodeMaxTurns && f.Code != machine.CodeExpired {
+	if f == nil || f.Code != machine.CodeMaxTurns && f.Code != machine.CodeExpired && f.Code != machine.CodeMaxDepth {
 		return f
 	}
 	plain := *f
@@ -108,15 +118,23 @@ func plainFailure(f *journal.Failed) *journal.Failed {
 }
 
 func (w *world) view() view {
-	v := view{Run: w.run, Status: w.status(), Interruptions: w.interruptions(), Settled: w.mark(), InputAt: w.inputAt, InputEnd: w.inputEnd,
-		MaxTurns: w.maxTurns, ResponseID: w.responseID, Usage: w.usage, Epoch: w.epoch, Owner: w.owner, Session: w.session,
-		Loaded: w.loaded, Cancelled: w.cancelled, Failure: w.failure, Exposed: w.tried(), Finished: w.finished, Facts: w.facts, InFlight: len(w.flight)}
-	v.Failure = plainFailure(v.Failure)
+	v := view{Run: w.run, Status: w.status(), Interruptions: w.interruptions(), Usage: w.usage, Epoch: w.epoch, Owner: w.owner,
+		Cancelled: w.cancelled, Failure: plainFailure(w.failure), FailedIn: w.failedIn, Exposed: w.tried(), Facts: w.facts,
+		InFlight: w.inFlight(), Unsettled: w.unknowns(), Open: w.openFrames()}
 	for _, in := range v.Interruptions {
 		if in.Deadline != 0 && (v.Deadline == 0 || in.Deadline < v.Deadline) {
 			v.Deadline = in.Deadline
 		}
 	}
+	for _, in := range w.frames {
+		v.Frames = append(v.Frames, in.frameView())
+	}
+	return v
+}
+
+func (w *world) frameView() frameView {
+	v := frameView{Name: w.name, Route: w.route(), Settled: w.mark(), InputAt: w.inputAt, InputEnd: w.inputEnd, MaxTurns: w.maxTurns,
+		ResponseID: w.responseID, Session: w.session, Loaded: w.loaded, Finished: w.finished}
 	for _, p := range w.places {
 		it := p.item
 		if p.call != nil {
@@ -147,12 +165,12 @@ func (w *world) view() view {
 	})
 	for _, c := range w.newest() {
 		s := w.state(c)
-		if s.phase == ready && !w.cancelled {
+		if s.phase == ready && !w.closed() {
 			v.Startable = append(v.Startable, c.id)
 		}
 		seen := seenCall{Arguments: w.arguments(c), Output: s.output, Key: w.key(c)}
 		if seen.Known = c.planned.Tool >= 0; seen.Known {
-			seen.Info = machine.CallInfo{Item: c.item, CallID: c.head().CallID, Spec: c.spec, Digest: s.digest, Edited: s.edited, Attempt: s.attempts}
+			seen.Info = machine.CallInfo{Item: c.item, CallID: c.head().CallID, Spec: c.spec, Digest: s.digest, Edited: s.edited, Attempt: s.attempts, Failure: plainFailure(c.failed)}
 			seen.Info.By, seen.Info.Approvals = w.approver(c)
 		}
 		v.Calls = append(v.Calls, seen)
@@ -201,28 +219,38 @@ func (w *world) approver(c *call) (by string, approvals int) {
 
 // viewOf asks a machine for the same things.
 func viewOf(m *machine.Machine, w *world) view {
-	v := view{Run: m.Run(), Status: m.Status(), Interruptions: m.Interruptions(), Settled: m.Settled(), MaxTurns: m.MaxTurns(),
-		ResponseID: m.ResponseID(), Usage: m.Usage(), Epoch: m.Epoch(), Owner: m.Owner(), Session: m.Session(), Loaded: m.Loaded(),
-		Cancelled: m.Cancelled(), Failure: m.Failure(), Finished: m.Finished(), Facts: int(m.Facts()), InFlight: m.InFlight(),
-		Turn: m.Turn(), Attempt: m.Attempt(), Items: slices.Collect(m.Items(0, len(w.places)))}
-	v.InputAt, v.InputEnd = m.InputEnd()
-	v.Manifest, v.RecordedBy = m.Manifest()
-	v.Response, v.ResponseItems, _ = m.Response()
-	v.Failure, v.Deadline = plainFailure(v.Failure), m.Deadline()
+	v := view{Run: m.Run(), Status: m.Status(), Interruptions: m.Interruptions(), Usage: m.Usage(), Epoch: m.Epoch(), Owner: m.Owner(),
+		Cancelled: m.Cancelled(), Failure: plainFailure(m.Failure()), FailedIn: m.FailedIn(), Exposed: m.Exposed(), Facts: int(m.Facts()),
+		InFlight: m.InFlight(), Deadline: m.Deadline(), Unsettled: slices.Collect(m.Unsettled())}
+	for f := range m.Frames() {
+		v.Open = append(v.Open, f.Name())
+	}
+	for _, in := range w.frames {
+		v.Frames = append(v.Frames, frameViewOf(m.Frame(in.name), in))
+	}
+	return v
+}
+
+func frameViewOf(f *machine.Frame, w *world) frameView {
+	v := frameView{Name: f.Name(), Route: f.Route(), Settled: f.Settled(), MaxTurns: f.MaxTurns(), ResponseID: f.ResponseID(),
+		Session: f.Session(), Loaded: f.Loaded(), Finished: f.Finished(), Turn: f.Turn(), Attempt: f.Attempt(),
+		Items: slices.Collect(f.Items(0, len(w.places)))}
+	v.InputAt, v.InputEnd = f.InputEnd()
+	v.Manifest, v.RecordedBy = f.Manifest()
+	v.Response, v.ResponseItems, _ = f.Response()
 	for i, p := range w.places {
 		if !p.dropped {
-			v.Places = append(v.Places, m.At(i))
+			v.Places = append(v.Places, f.At(i))
 		}
 	}
-	if !w.cancelled {
-		v.Startable = slices.Collect(m.Startable())
-	}
+	v.Startable = slices.Collect(f.Startable())
 	for _, c := range w.newest() {
 		var s seenCall
-		s.Info, s.Known = m.Call(c.id)
-		s.Arguments, s.Output, s.Key = m.Arguments(c.id), m.OutputOf(c.id), m.KeyOf(c.id)
+		s.Info, s.Known = f.Call(c.id)
+		s.Info.Failure = plainFailure(s.Info.Failure)
+		s.Arguments, s.Output, s.Key = f.Arguments(c.id), f.OutputOf(c.id), f.KeyOf(c.id)
 		v.Calls = append(v.Calls, s)
 	}
-	v.Results, v.Exposed, v.Recorded = m.Results(), m.Exposed(), w.recorded(m.Recorded)
+	v.Results, v.Recorded = f.Results(), w.recorded(f.Recorded)
 	return v
 }

@@ -82,7 +82,7 @@ func (f *Frame) settleDecided(c *call) bool {
 
 // [M15.3] An open call of a cancelled run did not run, or nobody knows.
 func (f *Frame) settleCancelled(c *call) bool {
-	if c.exposed {
+	if f.exposed(c) {
 		return f.settleUnknown(c)
 	}
 	return f.add(&journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: f.dropped(c)})
