@@ -22,6 +22,9 @@ type Agent struct {
 	Key string
 	// Instructions is the system prompt; nil means none.
 	Instructions Instructions
+	// Prompt names a prompt that the model's server keeps; nil means none. It needs a
+	// model whose Info says ServerPrompts.
+	Prompt Prompt
 	// Model answers. It is required unless RunOptions.Model is set.
 	Model model.Model
 	// Settings are the model's options; nil means its defaults.
@@ -176,6 +179,8 @@ func (a *Agent) check(m model.Model, store journal.Driver) error {
 		return &ConfigError{Field: "Agent.Key", Problem: notUTF8}
 	case m == nil:
 		return &ConfigError{Field: "Agent.Model", Problem: fmt.Sprintf("agent %q has no model", a.Name)}
+	case a.Prompt != nil && !m.Info().ServerPrompts:
+		return &ConfigError{Field: "Agent.Prompt", Problem: fmt.Sprintf("the server of model %q keeps no prompts", m.Info().Name)}
 	case a.Output.err != nil:
 		return &ConfigError{Field: "Agent.Output", Problem: a.Output.err.Error()}
 	}

@@ -14,7 +14,7 @@ type request struct {
 	input      model.Input
 	from, upto int
 	offer      *offer   // of the newest turn
-	others     []*offer // of turns before, with the same instructions
+	others     []*offer // of turns before, with the same instructions and prompt
 	turn       int      // the turn of the request
 	attempts   int      // of that turn, before this drive
 }
@@ -64,6 +64,11 @@ func (d *drive) wanted(turn int) (w wanted, err error) {
 	a := d.agent
 	if a.Instructions != nil {
 		if w.instructions, err = a.SystemPrompt(d.ctx, d.turnContext(turn)); err != nil {
+			return w, err
+		}
+	}
+	if a.Prompt != nil {
+		if w.prompt, err = a.prompt(d.ctx, d.turnContext(turn)); err != nil {
 			return w, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 // wanted is what may differ from turn to turn in what an agent offers the model.
 type wanted struct {
 	instructions string
+	prompt       string // one that the model's server keeps
 	disabled     string // the names of the tools that are left out, each followed by a comma
 	unforced     bool   // the choice of a tool is the model's again
 }
@@ -43,7 +44,7 @@ func (d *drive) offering(w wanted) *offer {
 	}
 	if q.offer != nil {
 		q.others = append(q.others, q.offer)
-		q.others = slices.DeleteFunc(q.others, func(o *offer) bool { return o.instructions != w.instructions })
+		q.others = slices.DeleteFunc(q.others, func(o *offer) bool { return o.instructions != w.instructions || o.prompt != w.prompt })
 	}
 	if i := slices.IndexFunc(q.others, func(o *offer) bool { return o.wanted == w }); i >= 0 {
 		q.offer = q.others[i]
@@ -60,7 +61,7 @@ func (d *drive) offered(man *journal.Manifest) *offer {
 	if o := d.request.offer; o != nil && o.manifest == man {
 		return o
 	}
-	w := wanted{instructions: man.Instructions, unforced: d.unforced()}
+	w := wanted{instructions: man.Instructions, prompt: man.Prompt, unforced: d.unforced()}
 	for i := range d.agent.Tools {
 		t := &d.agent.Tools[i]
 		if t.enabled != nil && !offers(man, t) {
@@ -80,8 +81,8 @@ func (d *drive) newOffer(w wanted) *offer {
 	if w.unforced {
 		settings = letChoose(settings)
 	}
-	o := &offer{wanted: w, static: model.Static{Instructions: w.instructions, Output: a.Output.format(), Settings: settings}}
-	o.manifest = &journal.Manifest{Agent: a.key(), Instructions: w.instructions, Settings: settingsDigest(a.model(d.opts), settings)}
+	o := &offer{wanted: w, static: model.Static{Instructions: w.instructions, Prompt: w.prompt, Output: a.Output.format(), Settings: settings}}
+	o.manifest = &journal.Manifest{Agent: a.key(), Instructions: w.instructions, Prompt: w.prompt, Settings: settingsDigest(a.model(d.opts), settings)}
 	for i := range a.Tools {
 		t := &a.Tools[i]
 		if w.leavesOut(t.name) {

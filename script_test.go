@@ -37,7 +37,7 @@ type step func(ctx context.Context, req *model.Request, emit func(*model.Event) 
 
 // asked is what one call asked.
 type asked struct {
-	Instructions           string
+	Instructions, Prompt   string
 	Input                  []pawl.Item
 	Previous, Conversation string
 	Tools                  []string
@@ -49,7 +49,7 @@ func newScript(steps ...step) *script { return &script{steps: steps} }
 func (s *script) Info() model.Info { return s.info }
 
 func (s *script) Call(ctx context.Context, req *model.Request, emit func(*model.Event) bool) (*model.Response, error) {
-	a := asked{Instructions: req.Static.Instructions, Input: slices.Clone(req.Input.Items()), Previous: req.PreviousResponseID,
+	a := asked{Instructions: req.Static.Instructions, Prompt: req.Static.Prompt, Input: slices.Clone(req.Input.Items()), Previous: req.PreviousResponseID,
 		Conversation: req.ConversationID, Settings: req.Static.Settings}
 	for _, t := range req.Static.Tools {
 		a.Tools = append(a.Tools, t.Name)

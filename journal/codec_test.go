@@ -117,6 +117,8 @@ var encodings = []struct {
 			{Name: "ask", Agent: "desk/1", TellFailure: true, Guarded: true}, {Name: "transfer_to_desk", Handoff: "desk/2"}}}},
 		`{"manifest":{"tools":[{"name":"ask","agent":"desk/1","tellfailure":true,"guarded":true},{"name":"transfer_to_desk","handoff":"desk/2"}],` +
 			`"guardsin":true,"guardsout":true,"handles":["max_turns","refusal","invalid_output"]}}`},
+	{&journal.Prepared{Manifest: &journal.Manifest{Instructions: "Be kind.", Prompt: `{"id":"p1"}`, Settings: "d1"}},
+		`{"manifest":{"instr":"Be kind.","prompt":"{\"id\":\"p1\"}","settings":"d1"}}`},
 	{&journal.Planned{N: 1, Final: journal.FinalRefusal, Refusal: "no"}, `{"n":1,"final":"refusal","refusal":"no"}`},
 	{&journal.Planned{N: 1, Final: journal.FinalInvalid, FinalAt: 1, Calls: []journal.PlannedCall{{Checks: []journal.Check{{Name: "pii"}, {}}}}},
 		`{"n":1,"calls":[{"checks":[{"name":"pii"},{}]}],"final":"invalid","at":1}`},

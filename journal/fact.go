@@ -151,6 +151,8 @@ type Manifest struct {
 	Agent string
 	// Instructions is the system prompt as sent.
 	Instructions string
+	// Prompt is the stored prompt as sent, a JSON object; empty without one.
+	Prompt string
 	// Settings is the digest of the settings and the model's name.
 	Settings string
 	Tools    []ToolSpec

@@ -187,6 +187,8 @@ func (m *Manifest) read(name, value string) error {
 		return scanText(&m.Agent, value)
 	case "instr":
 		return scanText(&m.Instructions, value)
+	case "prompt":
+		return scanText(&m.Prompt, value)
 	case "settings":
 		return scanText(&m.Settings, value)
 	case "tools":

@@ -141,6 +141,7 @@ func appendPrepared(dst []byte, b *Prepared) []byte {
 func appendManifest(dst []byte, m *Manifest) []byte {
 	dst = appendText(dst, "agent", m.Agent)
 	dst = appendText(dst, "instr", m.Instructions)
+	dst = appendText(dst, "prompt", m.Prompt)
 	dst = appendText(dst, "settings", m.Settings)
 	dst = appendTools(dst, m.Tools)
 	dst = appendText(dst, "use", m.ToolUse)

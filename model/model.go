@@ -44,6 +44,8 @@ type Info struct {
 	// ServerState says that the adapter honours Request.PreviousResponseID and
 	// Request.ConversationID.
 	ServerState bool
+	// ServerPrompts says that the adapter honours Static.Prompt.
+	ServerPrompts bool
 }
 
 // ConversationReader is implemented by models whose server can be asked what a

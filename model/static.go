@@ -9,6 +9,11 @@ type Static struct {
 	Model string
 	// Instructions is the system prompt.
 	Instructions string
+	// Prompt names a prompt that the server keeps: a JSON object with id, version and
+	// variables, as the Responses API has it. Empty means none. Only a model whose Info
+	// says ServerPrompts is asked with one. The model's name is left out of such a request
+	// if none was chosen.
+	Prompt string
 	// Tools are offered in this order.
 	Tools []Tool
 	// Output asks for structured output; nil means text.

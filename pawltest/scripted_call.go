@@ -17,6 +17,8 @@ type ScriptedCall struct {
 	// Model is the name of the model the request asks for instead of the model's own, empty if it asks for none.
 	Model        string
 	Instructions string
+	// Prompt is the JSON of a prompt that the server keeps, empty without one.
+	Prompt string
 	// Input is the call's own input, without what it continues.
 	Input    []item.Item
 	Tools    []model.Tool
@@ -38,7 +40,7 @@ func newScriptedCall(number int, req *model.Request, streamed bool) ScriptedCall
 	if s == nil {
 		s = &model.Static{}
 	}
-	return ScriptedCall{Number: number, Streamed: streamed, Model: s.Model, Instructions: s.Instructions,
+	return ScriptedCall{Number: number, Streamed: streamed, Model: s.Model, Instructions: s.Instructions, Prompt: s.Prompt,
 		Input: slices.Clone(req.Input.Items()), Tools: slices.Clone(s.Tools), Output: clonePointer(s.Output),
 		Settings: cloneSettings(s.Settings), PreviousResponseID: req.PreviousResponseID, ConversationID: req.ConversationID}
 }

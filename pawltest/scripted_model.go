@@ -24,6 +24,8 @@ type ScriptedModel struct {
 	// ServerState declares that the model continues responses and conversations. Any id is accepted. What the calls on a
 	// conversation said and were answered is kept for ConversationTail.
 	ServerState bool
+	// ServerPrompts declares that the model knows prompts that its server keeps.
+	ServerPrompts bool
 	// Usage is reported by steps that have none. Nil means that nothing is reported.
 	Usage *model.Usage
 	// DeltaSize is the number of bytes of text in one delta of a stream, 16 if 0.
@@ -92,7 +94,8 @@ func (m *ScriptedModel) AssertComplete(tb testing.TB) {
 
 // Info implements model.Model.
 func (m *ScriptedModel) Info() model.Info {
-	return model.Info{Provider: "pawltest", Name: cmp.Or(m.Name, "scripted"), UniqueCallIDs: m.UniqueCallIDs, ServerState: m.ServerState}
+	return model.Info{Provider: "pawltest", Name: cmp.Or(m.Name, "scripted"), UniqueCallIDs: m.UniqueCallIDs, ServerState: m.ServerState,
+		ServerPrompts: m.ServerPrompts}
 }
 
 // ConversationTail implements model.ConversationReader.

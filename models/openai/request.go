@@ -48,7 +48,8 @@ func head(name string, static *model.Static) ([]byte, error) {
 	if static.Model != "" {
 		name = static.Model
 	}
-	_, prompt := settings.ExtraBody["prompt"] // stored by the server; it may bring a model and tools of its own
+	_, prompt := settings.ExtraBody["prompt"]
+	prompt = prompt || static.Prompt != "" // stored by the server; it may bring a model and tools of its own
 	if name == "" && !prompt {
 		return nil, errors.New("no model name")
 	}
@@ -56,6 +57,12 @@ func head(name string, static *model.Static) ([]byte, error) {
 	o.open()
 	o.stringIfSet("model", name)
 	o.stringIfSet("instructions", static.Instructions)
+	if static.Prompt != "" {
+		if err := checkObject(static.Prompt); err != nil {
+			return nil, fmt.Errorf("prompt: %w", err)
+		}
+		o.raw("prompt", static.Prompt)
+	}
 	if err := o.tools(static.Tools); err != nil {
 		return nil, err
 	}

@@ -246,6 +246,39 @@ func TestStoredPrompt(t *testing.T) {
 	if _, body := s.last(t); body != `{"parallel_tool_calls":true,"prompt":{"id":"pmpt_1"},"input":[]}` {
 		t.Errorf("body is %s", body)
 	}
+	tools := []model.Tool{{Name: "refund", Parameters: `{}`}}
+	for _, tt := range []struct {
+		name  string
+		tools []model.Tool
+		want  string
+	}{
+		{"", nil, `{"prompt":{"id":"pmpt_2"},"input":[]}`},
+		{"gpt", nil, `{"model":"gpt","prompt":{"id":"pmpt_2"},"input":[]}`},
+		{"", tools, `{"prompt":{"id":"pmpt_2"},"tools":[{"type":"function","name":"refund","parameters":{},"strict":false}],` +
+			`"tool_choice":{"type":"function","name":"refund"},"input":[]}`},
+	} {
+		s := newFakeServer(t, answer(200, nil, emptyResponse))
+		req := request()
+		req.Static = &model.Static{Prompt: `{"id":"pmpt_2"}`, Tools: tt.tools, Settings: &model.Settings{ToolChoice: "refund"}}
+		if _, err := s.client().Responses(tt.name).Call(t.Context(), req, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, body := s.last(t); body != tt.want {
+			t.Errorf("body is %s, want %s", body, tt.want)
+		}
+	}
+	for prompt, problem := range map[string]string{`[]`: "prompt: ", `{`: "prompt: "} {
+		s := newFakeServer(t, answer(200, nil, emptyResponse))
+		req := request()
+		req.Static = &model.Static{Prompt: prompt}
+		_, err := s.model().Call(t.Context(), req, nil)
+		wantRefusedBeforeSending(t, s, err, problem)
+	}
+	twice := newFakeServer(t, answer(200, nil, emptyResponse))
+	req = request()
+	req.Static = &model.Static{Prompt: `{"id":"pmpt_1"}`, Settings: &model.Settings{ExtraBody: map[string]string{"prompt": `{"id":"pmpt_2"}`}}}
+	_, err := twice.model().Call(t.Context(), req, nil)
+	wantRefusedBeforeSending(t, twice, err, `the member "prompt" is not the caller's to set`)
 }
 
 func TestRefusedBeforeSending(t *testing.T) {

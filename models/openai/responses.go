@@ -23,12 +23,12 @@ var (
 )
 
 // Responses returns the model of that name. It streams when asked to, continues stored responses and conversations, and is a
-// [model.ConversationReader]. An empty name is allowed if Settings.ExtraBody has a "prompt" that names a model.
+// [model.ConversationReader]. An empty name means that none is chosen: requests name the model of their stored prompt.
 func (c *Client) Responses(name string) model.Model { return &responses{client: c, name: name} }
 
 // Info implements model.Model.
 func (m *responses) Info() model.Info {
-	return model.Info{Provider: "openai", Name: m.name, UniqueCallIDs: true, ServerState: true}
+	return model.Info{Provider: "openai", Name: m.name, UniqueCallIDs: true, ServerState: true, ServerPrompts: true}
 }
 
 // Call implements model.Model.

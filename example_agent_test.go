@@ -74,3 +74,23 @@ func ExampleAgent_keepToolChoice() {
 	// tool choice ""
 	// There is a door.
 }
+
+// The server keeps the prompt; a turn only names it. With an empty name openai.Responses asks for the prompt's own model.
+func ExampleStaticPrompt() {
+	m := pawltest.NewScriptedModel(pawltest.ScriptedText("Ahoy!"))
+	m.ServerPrompts = true
+	agent := &pawl.Agent{Name: "Greeter", Model: m, Prompt: pawl.StaticPrompt(pawl.PromptRef{
+		ID: "pmpt_123", Version: "4", Variables: map[string]string{"style": "pirate"}})}
+
+	var r pawl.Runner
+	res, err := r.Run(context.Background(), agent, pawl.UserText("Hello."), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Calls()[0].Prompt)
+	fmt.Println(res.FinalOutput)
+	// Output:
+	// {"id":"pmpt_123","version":"4","variables":{"style":"pirate"}}
+	// Ahoy!
+}
