@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -109,10 +110,7 @@ func (f *Frame) check(fact journal.Fact) error {
 func (f *Frame) checkOutcome(fact journal.Fact) error {
 	switch b := fact.Body.(type) {
 	case *journal.Loaded:
-		if f.loaded {
-			return notDue("the history is loaded")
-		}
-		return nil
+		return f.checkLoaded(b)
 	case *journal.Prepared:
 		return f.checkPrepared(b)
 	case *journal.Responded: // [M5.4]
@@ -125,6 +123,8 @@ func (f *Frame) checkOutcome(fact journal.Fact) error {
 			return notDue("response %d waits for no verdict on its tools", b.N)
 		}
 		return nil
+	case *journal.Transferred:
+		return f.checkTransferred(b)
 	case *journal.Confirmed:
 		return f.checkConfirmed(b)
 	case *journal.Absent:
@@ -208,6 +208,17 @@ func (f *Frame) checkClaimed(b *journal.Claimed) error {
 	return nil
 }
 
+func (f *Frame) checkLoaded(b *journal.Loaded) error {
+	if f.loaded {
+		return notDue("the history is loaded")
+	}
+	if len(b.View) == 0 {
+		return nil
+	}
+	places := slices.Concat(b.Items, b.Healed, f.started.Input)
+	return checkView(b.View, places, f.unsent(len(places)))
+}
+
 // prepareDue says that nothing stands before the next turn [M4.1].
 func (f *Frame) prepareDue() bool {
 	r := f.last()
@@ -226,14 +237,41 @@ func (f *Frame) checkPrepared(b *journal.Prepared) error {
 	case b.Manifest == nil && f.manifests[b.Same] == nil, b.Manifest != nil && b.Same != b.N:
 		return notDue("turn %d has no manifest of turn %d", b.N, b.Same)
 	}
-	if b.Manifest == nil {
+	man := b.Manifest
+	if man == nil {
+		man = f.manifests[b.Same]
+	}
+	if man.Agent != f.agent { // [M18.6]
+		return notDue("a turn of agent %q when agent %q has the conversation", man.Agent, f.agent)
+	}
+	if b.Manifest != nil {
+		if err := checkManifest(b.Manifest); err != nil {
+			return err
+		}
+	}
+	if len(b.View) == 0 {
 		return nil
 	}
-	switch b.Manifest.ToolUse {
+	return checkView(b.View, f.items(b.Upto), f.unsent(b.Upto))
+}
+
+func checkManifest(man *journal.Manifest) error {
+	switch man.ToolUse {
 	case ToolUseAgain, ToolUseFirst, ToolUseNames, ToolUseCustom:
-		return nil
+	default:
+		return notDue("tool use %q", man.ToolUse)
 	}
-	return notDue("tool use %q", b.Manifest.ToolUse)
+	return checkTools(man.Tools)
+}
+
+// [M7.9]
+func checkTools(tools []journal.ToolSpec) error {
+	for i := range tools {
+		if t := &tools[i]; t.Agent != "" && t.Handoff != "" {
+			return notDue("tool %q runs an agent and hands over to one", t.Name)
+		}
+	}
+	return nil
 }
 
 func (f *Frame) checkIntended(b *journal.Intended) error {
@@ -251,7 +289,7 @@ func (f *Frame) checkIntended(b *journal.Intended) error {
 		due = f.appendDue(b)
 	case journal.EffectTool: // [M8.2]
 		c := f.find(b.ID)
-		due = c != nil && c.state == callReady && !c.agent() && b.ID.A == c.attempt+1 && !f.closed()
+		due = c != nil && c.state == callReady && !c.agent() && !c.handoff() && b.ID.A == c.attempt+1 && !f.closed()
 	}
 	if !due {
 		return notDue("no effect %s is due", b.ID)
@@ -317,6 +355,8 @@ func (f *Frame) checkFailed(b *journal.Failed) error {
 		due = r != nil && r.planned == nil && b.ID == effect(journal.EffectPlan, r.n)
 	case journal.EffectJudge:
 		due = r != nil && r.judgeDue() && b.ID == effect(journal.EffectJudge, r.n)
+	case journal.EffectTransfer:
+		due = f.transferOf(b.ID) != nil
 	case journal.EffectSession:
 		due = f.open != nil && !f.open.absent && b.ID == f.open.id()
 	case journal.EffectEnter, journal.EffectLeave:

@@ -39,6 +39,12 @@ func (f *Frame) checkPlanned(b *journal.Planned) error {
 	if next < len(b.Calls) {
 		return notDue("response %d has no call at %d", b.N, b.Calls[next].P)
 	}
+	if err := checkTools(b.Tools); err != nil {
+		return err
+	}
+	if f.handoffs(b) > 1 { // [M18.2]
+		return notDue("response %d has two handoffs", b.N)
+	}
 	return checkFinal(b, items)
 }
 

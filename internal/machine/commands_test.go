@@ -27,8 +27,19 @@ var bodies = map[string]func(*script, command) journal.Body{
 	},
 	"respond": (*script).responded,
 	"plan":    (*script).planned,
-	"decide":  (*script).decided,
-	"settle":  (*script).settled,
+	"transfer": func(s *script, c command) journal.Body {
+		id := s.effect("t" + c.word(1) + ".0")
+		b := &journal.Transferred{N: id.N, P: id.P, Agent: c.options["agent"], View: s.view(c.input)}
+		if known := s.f.find(id); known != nil {
+			b.Output = s.f.output(known, `{"assistant":"`+b.Agent+`"}`)
+		}
+		if of, ok := c.options["output-of"]; ok {
+			b.Output = item.FunctionOutput(of, "misplaced")
+		}
+		return b
+	},
+	"decide": (*script).decided,
+	"settle": (*script).settled,
 	"expired": func(s *script, c command) journal.Body {
 		frame, call, stage, err := ParseInterruptionID(c.word(1))
 		if err != nil {
@@ -89,10 +100,29 @@ func (s *script) started(c command) journal.Body {
 	return b
 }
 
-// loaded reads items; a line that begins with "healed " is a healing output.
+// view reads what is before the word "view": "view FROM UPTO", or "view" and an item.
+func (s *script) view(lines []string) (view []journal.Span) {
+	for _, l := range lines {
+		part, ok := strings.CutPrefix(l, "view ")
+		words := strings.Fields(part)
+		switch {
+		case !ok:
+		case len(words) == 2 && words[0][0]-'0' < 10:
+			view = append(view, journal.Span{From: s.number(words[0]), Upto: s.number(words[1])})
+		default:
+			view = append(view, journal.Span{Item: s.items([]string{part})[0]})
+		}
+	}
+	return view
+}
+
+// loaded reads items; a line that begins with "healed " is a healing output, one with "view" a part of a view.
 func (s *script) loaded(c command) journal.Body {
-	b := &journal.Loaded{}
+	b := &journal.Loaded{View: s.view(c.input)}
 	for _, l := range c.input {
+		if strings.HasPrefix(l, "view ") {
+			continue
+		}
 		if healed, ok := strings.CutPrefix(l, "healed "); ok {
 			b.Healed = append(b.Healed, s.items([]string{healed})...)
 		} else {
@@ -103,21 +133,25 @@ func (s *script) loaded(c command) journal.Body {
 }
 
 // prepared reads the manifest: a line is "tool NAME [ask|deny] [readonly|idempotent|
-// transactional] [tell|wait] [recover] [timeout=MS] [expires=MS [fails]]" or "use first|names|custom [NAME ...]". Without a line the turn
-// shares the manifest of the newest one. A tool with agent=KEY runs that agent, and with "told" the model hears of its failure.
+// transactional] [tell|wait] [recover] [timeout=MS] [expires=MS [fails]] [handoff=AGENT]" or "use first|names|custom [NAME ...]". Without a line the turn
+// shares the manifest of the newest one. A tool with agent=KEY runs that agent, and with "told" the model hears of its failure. A line
+// "view ..." is a part of the turn's view, "agent KEY" another agent than has the conversation.
 func (s *script) prepared(c command) journal.Body {
 	b := &journal.Prepared{N: c.option(s, "n", s.f.turns+1), Upto: c.option(s, "upto", s.f.settled)}
 	b.Same = c.option(s, "same", b.N)
-	if len(c.input) == 0 {
+	b.View = s.view(c.input)
+	if len(c.input) == len(b.View) {
 		if _, turn := s.f.Manifest(); turn > 0 {
 			b.Same = c.option(s, "same", turn)
 			return b
 		}
 	}
-	b.Manifest = &journal.Manifest{Agent: s.f.agentKey()}
+	b.Manifest = &journal.Manifest{Agent: s.f.Agent()}
 	for _, l := range c.input {
 		line := parseCommand(l)
 		switch line.word(0) {
+		case "agent":
+			b.Manifest.Agent = line.word(1)
 		case "tool":
 			b.Manifest.Tools = append(b.Manifest.Tools, s.tool(line))
 		case "use":
@@ -130,7 +164,7 @@ func (s *script) prepared(c command) journal.Body {
 func (s *script) tool(line command) journal.ToolSpec {
 	t := journal.ToolSpec{Name: line.word(1), Identity: "local/" + line.word(1), Timeout: int64(line.option(s, "timeout", 0)),
 		Recover: line.has("recover"), Expires: int64(line.option(s, "expires", 0)), ExpiryFails: line.has("fails"),
-		Agent: line.options["agent"], TellFailure: line.has("told")}
+		Agent: line.options["agent"], TellFailure: line.has("told"), Handoff: line.options["handoff"]}
 	if line.has("anonymous") {
 		t.Identity = ""
 	}

@@ -99,11 +99,16 @@ func (c *call) openKind() (InterruptionKind, bool) {
 }
 
 // waits says that every open call of the frame, and of those nested in it, waits for a
-// decision.
+// decision, or is a handoff that waits for the others.
 func (f *Frame) waits() bool {
-	return f.next() == ruleWaiting && !slices.ContainsFunc(f.last().calls, func(c *call) bool {
+	if f.next() != ruleWaiting {
+		return false
+	}
+	r := f.last()
+	return !slices.ContainsFunc(r.calls, func(c *call) bool {
 		_, open := c.openKind()
-		return c.state != callSettled && !open && (c.state != callEntered || !f.nested(c).waits())
+		behind := c.handoff() && c.state == callReady && r.unsettled > 1
+		return c.state != callSettled && !open && !behind && (c.state != callEntered || !f.nested(c).waits())
 	})
 }
 

@@ -51,6 +51,8 @@ func (f *Frame) fold(fact journal.Fact) {
 	case *journal.Judged:
 		f.landed(effect(journal.EffectJudge, b.N))
 		f.last().judged = b
+	case *journal.Transferred:
+		f.foldTransferred(b)
 	case *journal.Confirmed:
 		f.foldConfirmed(b)
 	case *journal.Absent:
@@ -70,7 +72,7 @@ func (f *Frame) fold(fact journal.Fact) {
 
 func (f *Frame) foldStarted(b *journal.Started) {
 	f.started, f.session = b, b.Session
-	f.maxTurns = b.MaxTurns
+	f.maxTurns, f.agent = b.MaxTurns, b.Agent
 	f.manifests = make(map[int]*journal.Manifest)
 	f.sticky = make(map[string]*journal.Decided)
 	f.chain.id = b.Previous
@@ -132,6 +134,7 @@ func (f *Frame) foldLoaded(b *journal.Loaded) {
 	f.persisted = len(f.history)
 	f.extend(b.Healed)
 	f.loadInput()
+	f.see(b.View)
 }
 
 func (f *Frame) extend(items []item.Item) {
@@ -177,9 +180,13 @@ func (f *Frame) foldPrepared(b *journal.Prepared) {
 		f.manifests[b.N] = man
 	}
 	f.turns = b.N
-	f.turn = turn{n: b.N, upto: b.Upto, manifest: man, same: same, attempt: 1, open: true}
-	if f.managed() {
-		f.turn.from = f.chain.covered
+	view, from := f.base()
+	f.turn = turn{n: b.N, from: from, upto: b.Upto, view: view, manifest: man, same: same, attempt: 1, open: true}
+	if len(b.View) > 0 { // [M18.9]
+		f.turn.view, f.turn.from = b.View, b.Upto
+		if f.managed() {
+			f.turn.left = f.leftOut(b.View, b.Upto)
+		}
 	}
 }
 
@@ -218,9 +225,9 @@ func (f *Frame) foldResponded(b *journal.Responded) {
 	f.responses = append(f.responses, r)
 	switch {
 	case f.started.Conversation != "":
-		f.chain.covered = r.end
+		f.chain.covered, f.chain.left = r.end, t.left
 	case f.managed() && b.ResponseID != "":
-		f.chain = chain{id: b.ResponseID, covered: r.end}
+		f.chain = chain{id: b.ResponseID, covered: r.end, left: t.left}
 	}
 }
 

@@ -163,6 +163,8 @@ func (f *Frame) settle(r *response, c *call, o journal.Outcome, out item.Item) {
 	case c.agent():
 		f.landed(enterID(c))
 		f.landed(leaveID(c))
+	case c.handoff():
+		f.landed(transferID(c))
 	}
 	f.move(c, callSettled)
 	c.outcome = o

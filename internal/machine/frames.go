@@ -260,18 +260,10 @@ func (f *Frame) Name() string { return f.name }
 func (f *Frame) Route() []string {
 	var route []string
 	for ; f != nil; f = f.parent {
-		route = append(route, f.agentKey())
+		route = append(route, f.agent)
 	}
 	slices.Reverse(route)
 	return route
-}
-
-// agentKey returns the key of the agent that is at work in the frame.
-func (f *Frame) agentKey() string {
-	if f.turn.manifest != nil {
-		return f.turn.manifest.Agent
-	}
-	return f.started.Agent
 }
 
 // dropped tells the model of a call that did not come to its end [M17.10].

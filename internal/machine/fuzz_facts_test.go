@@ -17,7 +17,10 @@ func randomBody(d *dice, m *Machine) journal.Body {
 	if r := m.last(); r != nil && r.judgeDue() && d.roll(3) > 0 {
 		return &journal.Judged{N: r.n, Final: d.flip(), Text: "so"}
 	}
-	switch d.roll(31) {
+	if r := m.last(); r != nil && r.unsettled == 1 && slices.ContainsFunc(r.calls, m.transferDue) && d.roll(3) > 0 {
+		return randomTransferred(d, m)
+	}
+	switch d.roll(32) {
 	case 0:
 		return &journal.Forked{Run: pick(d, "", "r", "f"), Session: randomRef(d)}
 	case 1:
@@ -53,12 +56,14 @@ func randomBody(d *dice, m *Machine) journal.Body {
 		return &journal.Absent{ID: randomDoubt(d, m)}
 	case 26:
 		id := randomID(d, m, journal.EffectLoad, journal.EffectPrepare, journal.EffectModel, journal.EffectPlan, journal.EffectJudge,
-			journal.EffectSession, journal.EffectReconcile)
+			journal.EffectSession, journal.EffectReconcile, journal.EffectTransfer)
 		return &journal.Failed{ID: id, Unknown: d.flip(), RetryAt: int64(d.roll(2)) * 500_000}
 	case 27:
 		return &journal.Fired{ID: randomID(d, m, journal.EffectWait)}
 	case 28:
 		return randomExpired(d, m)
+	case 30:
+		return randomTransferred(d, m)
 	case 29:
 		if d.roll(4) > 0 {
 			return nil
@@ -72,13 +77,50 @@ func randomPrepared(d *dice, m *Machine) journal.Body {
 	b := &journal.Prepared{N: m.turns + 1 - d.roll(2)*d.roll(2), Upto: m.settled - d.roll(2)*d.roll(2), Same: d.roll(3)}
 	if d.flip() || m.turns == 0 {
 		b.Same = b.N
-		b.Manifest = &journal.Manifest{ToolUse: pick(d, "", "", "", "first", "names", "custom", "custom", "custom", "custom", "custom", "?"), StopAt: []string{"pay"}, Tools: []journal.ToolSpec{
+		b.Manifest = &journal.Manifest{Agent: m.agent, ToolUse: pick(d, "", "", "", "first", "names", "custom", "custom", "custom", "custom", "custom", "?"), StopAt: []string{"pay"}, Tools: []journal.ToolSpec{
 			{Name: "look", Identity: "l", Class: journal.ReadOnly, OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownWait), Expires: 500_000},
 			{Name: "pay", Identity: pick(d, "p", ""), Class: pick(d, journal.AtMostOnce, journal.AtMostOnce, journal.Idempotent, journal.Transactional, "?"),
 				Timeout: pick[int64](d, 0, -1, 5000, 1<<62), OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownTell, journal.UnknownWait),
 				Recover: d.flip(), Expires: pick[int64](d, 400_000, 0, -1, 1<<63-1), ExpiryFails: d.flip()},
+			{Name: "desk", Handoff: pick(d, "b", "a", ""), Identity: "d"},
 		}}
 	}
+	if b.Manifest != nil && d.roll(32) == 1 {
+		b.Manifest.Agent = "?"
+	}
+	b.View = randomView(d, m, b.Upto)
+	return b
+}
+
+func randomView(d *dice, m *Machine, upto int) (view []journal.Span) {
+	if upto <= 0 || d.roll(4) > 0 {
+		return nil
+	}
+	_, from := m.base()
+	from = min(from, upto-1)
+	for range 1 + d.roll(2) {
+		to := from + 1 + d.roll(max(1, upto-from))
+		view = append(view, journal.Span{From: from, Upto: to})
+		from = min(to, upto-1+d.roll(2))
+	}
+	if d.roll(3) == 1 {
+		view = append(view, journal.Span{Item: fuzzItems[d.roll(len(fuzzItems))]})
+	}
+	return view
+}
+
+func randomTransferred(d *dice, m *Machine) journal.Body {
+	b := &journal.Transferred{N: d.roll(3), P: d.roll(3), Agent: pick(d, "b", "a", ""), Output: fuzzItems[d.roll(len(fuzzItems))]}
+	r := m.last()
+	if r == nil || d.roll(8) == 1 {
+		return b
+	}
+	for _, c := range r.calls {
+		if c.handoff() {
+			b.N, b.P, b.Output = c.id.N, c.id.P, m.output(c, "over to you")
+		}
+	}
+	b.View = randomView(d, m, len(m.history))
 	return b
 }
 

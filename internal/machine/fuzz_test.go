@@ -47,7 +47,7 @@ func TestRandomFacts(t *testing.T) {
 	}
 	for _, k := range []journal.Kind{journal.KindStarted, journal.KindForked, journal.KindClaimed, journal.KindResumed, journal.KindLoaded,
 		journal.KindPrepared, journal.KindIntended, journal.KindResponded, journal.KindPlanned, journal.KindDecided, journal.KindSettled,
-		journal.KindExpired, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent, journal.KindFailed, journal.KindFired, journal.KindCancelled, journal.KindFinished} {
+		journal.KindExpired, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent, journal.KindFailed, journal.KindFired, journal.KindTransferred, journal.KindCancelled, journal.KindFinished} {
 		if folded[k] < 50 {
 			t.Errorf("only %d facts of kind %s were folded", folded[k], k)
 		}

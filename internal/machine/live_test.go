@@ -185,6 +185,8 @@ func (l *live) outcome(e Effect) journal.Body {
 		return &journal.Responded{ID: e.ID, ResponseID: pick(d, "", "r"), Items: l.response()}
 	case journal.EffectPlan:
 		return l.planned()
+	case journal.EffectTransfer:
+		return l.transferred(e)
 	case journal.EffectJudge:
 		return &journal.Judged{N: e.ID.N, Final: l.calm || d.flip()}
 	case journal.EffectSession:
@@ -229,10 +231,31 @@ func (l *live) response() []item.Item {
 func (l *live) prepared(e Effect) journal.Body {
 	b := randomPrepared(&l.d, l.m).(*journal.Prepared)
 	b.N, b.Upto, b.Same = e.ID.N, e.Upto, e.ID.N
-	if b.Manifest == nil {
+	if b.Manifest == nil && l.m.turn.manifest.Agent == l.m.agent {
 		b.Same = l.m.turn.same
-	} else if b.Manifest.ToolUse == "?" {
+	} else if b.Manifest == nil {
+		b.Manifest = &journal.Manifest{}
+	}
+	if b.Manifest != nil {
+		b.Manifest.Agent = l.m.agent
+	}
+	if b.Manifest != nil && b.Manifest.ToolUse == "?" {
 		b.Manifest.ToolUse = ToolUseAgain
+	}
+	if checkView(b.View, l.m.items(b.Upto), l.m.unsent(b.Upto)) != nil {
+		b.View = nil
+	}
+	return b
+}
+
+func (l *live) transferred(e Effect) journal.Body {
+	b := &journal.Transferred{N: e.ID.N, P: e.ID.P, Agent: pick(&l.d, "a", "b")}
+	if c := l.m.find(journal.EffectID{Kind: journal.EffectTool, N: b.N, P: b.P}); c != nil {
+		b.Output = l.m.output(c, "over to you")
+	}
+	b.View = randomView(&l.d, l.m, len(l.m.history))
+	if l.m.checkTransferred(b) != nil {
+		b.View = nil
 	}
 	return b
 }

@@ -69,8 +69,9 @@ type Effect struct {
 	Frame string
 	ID    journal.EffectID
 	// From and Upto are the range of the history a model request or a session
-	// batch covers.
+	// batch covers. View, of a request, stands before it.
 	From, Upto int
+	View       []journal.Span
 	// Previous is the pointer of a chained request.
 	Previous string
 	// Key is the idempotency key of a tool's call, or of the call that a reconcile is

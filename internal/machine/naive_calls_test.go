@@ -203,6 +203,8 @@ func (w *world) state(c *call) callState {
 			w.claim(c, &s, m, b)
 		case *journal.Settled:
 			w.outcome(c, &s, m, b)
+		case *journal.Transferred:
+			s.phase, s.outcome, s.output, s.at = settled, journal.Done, b.Output, m.at
 		}
 	}
 	return s

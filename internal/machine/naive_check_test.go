@@ -85,7 +85,10 @@ func (w *world) checkOwn(f journal.Fact) answer {
 	case *journal.Finished:
 		return w.checkFinished(b)
 	case *journal.Loaded:
-		return acceptIf(!w.loaded, notDue)
+		history := slices.Concat(b.Items, b.Healed, w.start.Input)
+		return acceptIf(!w.loaded && canView(b.View, history, nil), notDue)
+	case *journal.Transferred:
+		return w.checkTransferred(b)
 	case *journal.Prepared:
 		return w.checkPrepared(b)
 	case *journal.Intended:
@@ -160,11 +163,21 @@ func (w *world) checkPrepared(b *journal.Prepared) answer {
 	if !w.turnDue() || b.N != len(w.turns)+1 {
 		return notDue
 	}
+	delivered := w.delivered
+	if !w.managed() {
+		delivered = nil
+	}
+	if b.Upto != w.mark() || !canView(b.View, w.shown()[:b.Upto], delivered) {
+		return refuse
+	}
 	if b.Manifest != nil {
+		if b.Manifest.Agent != w.agent || bothKinds(b.Manifest.Tools) {
+			return refuse
+		}
 		use := known(b.Manifest.ToolUse, machine.ToolUseAgain, machine.ToolUseFirst, machine.ToolUseNames, machine.ToolUseCustom)
 		return acceptIf(b.Upto == w.mark() && b.Same == b.N && use, refuse)
 	}
-	earlier := b.Same >= 1 && b.Same < b.N && w.turns[b.Same-1].prepared.Manifest != nil
+	earlier := b.Same >= 1 && b.Same < b.N && w.turns[b.Same-1].prepared.Manifest != nil && w.turns[b.Same-1].manifest.Agent == w.agent
 	return acceptIf(b.Upto == w.mark() && earlier, refuse)
 }
 
@@ -182,7 +195,7 @@ func (w *world) checkIntended(b *journal.Intended) answer {
 			(t.repeat || t.doubt && w.start.Conversation == ""), refuse)
 	case journal.EffectTool: // M8.2
 		c := w.call(id)
-		return acceptIf(c != nil && !w.closed() && c.spec.Agent == "" && w.state(c).phase == ready && id.A == w.state(c).attempts+1, refuse)
+		return acceptIf(c != nil && !w.closed() && c.spec.Agent == "" && !c.handoff() && w.state(c).phase == ready && id.A == w.state(c).attempts+1, refuse)
 	case journal.EffectSession: // M10.3, M10.5, M10.6
 		if w.batch.open {
 			again := w.batch.absent || w.batch.doubt && w.session.Batches
@@ -229,7 +242,7 @@ func (w *world) checkPlanned(b *journal.Planned) answer {
 			return refuse
 		}
 	}
-	return accept
+	return acceptIf(planHandoffs(r, b) <= 1 && !bothKinds(b.Tools), refuse)
 }
 
 // canPlan is M7.3 to M7.6 for one call of a plan.
@@ -427,6 +440,11 @@ func (w *world) checkFailed(b *journal.Failed) answer {
 		{Kind: journal.EffectJudge, N: len(w.responses), A: 1}:   w.verdictDue(),
 		w.batch.effect(): w.batch.open && !w.batch.absent,
 		{Kind: journal.EffectReconcile, N: w.batch.n, P: 1, A: w.batch.attempt}: w.batch.doubt,
+	}
+	for _, c := range w.newest() {
+		if w.transferDue(c) {
+			due[c.transfer()] = true
+		}
 	}
 	if t != nil {
 		due[t.effect()] = t.open

@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -61,7 +62,7 @@ func (d *draw) started() *journal.Started {
 	for _, name := range []string{"read", "put", "boss", "pay", "mail"} {
 		d.tools = append(d.tools, d.tool(name))
 	}
-	d.tools[2].Agent = "b"
+	d.tools[2].Agent, d.tools[2].Handoff = "b", ""
 	return b
 }
 
@@ -72,27 +73,34 @@ func (d *draw) tool(name string) journal.ToolSpec {
 		Class:     pick(d, "class", journal.AtMostOnce, journal.Idempotent, journal.AtMostOnce, journal.Transactional, journal.ReadOnly, journal.Class("new")),
 		Timeout:   pick(d, "timeout", int64(0), 1000, -1),
 		OnUnknown: pick(d, "on unknown", journal.UnknownWait, journal.UnknownTell, journal.UnknownDefault),
+		Handoff:   pick(d, "handoff", "", "", "", "", "", "b", "a"),
 		Recover:   d.maybe("recover"), Expires: pick(d, "expires", int64(0), 0, 1500, 400_000, -1), ExpiryFails: d.maybe("expiry fails"), TellFailure: d.maybe("tell failure"),
 	}
 }
 
-func (d *draw) loaded() *journal.Loaded {
+func (d *draw) loaded(w *world) *journal.Loaded {
 	b := &journal.Loaded{}
 	if d.maybe("has history") {
 		id := d.next("old")
 		b.Items = []item.Item{item.UserText(id), item.FunctionCallItem("", id, "read", "{}")}
 		b.Healed = []item.Item{item.FunctionOutput(id, "healed")}
 	}
+	b.View = d.view(slices.Concat(b.Items, b.Healed, w.start.Input), nil)
 	return b
 }
 
 func (d *draw) prepared(w *world) *journal.Prepared {
 	b := &journal.Prepared{N: len(w.turns) + 1, Upto: w.mark(), Same: 1}
-	if b.N > 1 && d.maybe("same manifest") {
+	delivered := w.delivered
+	if !w.managed() {
+		delivered = nil
+	}
+	b.View = d.view(w.shown()[:b.Upto], delivered)
+	if b.N > 1 && w.turns[0].manifest.Agent == w.agent && d.maybe("same manifest") {
 		return b
 	}
 	b.Same = b.N
-	b.Manifest = &journal.Manifest{Agent: "a", Tools: d.tools[:pick(d, "tools", 5, 4, 3, 2)], ToolUse: pick(d, "tool use",
+	b.Manifest = &journal.Manifest{Agent: w.agent, Tools: d.tools[:pick(d, "tools", 5, 4, 3, 2)], ToolUse: pick(d, "tool use",
 		machine.ToolUseAgain, machine.ToolUseAgain, machine.ToolUseCustom, machine.ToolUseCustom, machine.ToolUseNames, machine.ToolUseFirst)}
 	if b.Manifest.ToolUse == machine.ToolUseNames {
 		b.Manifest.StopAt = []string{pick(d, "stop at", "pay", "read")}
@@ -149,6 +157,16 @@ func (d *draw) planned(w *world) *journal.Planned {
 	for i, it := range r.items {
 		if it.NeedsOutput() {
 			b.Calls = append(b.Calls, d.plannedCall(w, b, i))
+		}
+	}
+	tools, handoffs := slices.Concat(r.manifest.Tools, b.Tools), 0
+	for i := range b.Calls {
+		p := &b.Calls[i]
+		if p.Tool < 0 || p.Twin || tools[p.Tool].Handoff == "" || !p.Output.IsZero() && p.Gate == journal.Allow {
+			continue
+		}
+		if handoffs++; handoffs > 1 && !d.seldom(4, "two handoffs") {
+			p.Output, p.Gate = (&call{item: r.items[p.P]}).answer("ignored"), journal.Allow
 		}
 	}
 	if len(b.Calls) == 0 {

@@ -75,7 +75,12 @@ func (w *world) readRequest(b journal.Body) {
 			t.manifest = w.turns[b.Same-1].manifest
 		}
 		if w.managed() {
-			t.from, t.previous = w.chain, w.previous
+			t.previous = w.previous
+		}
+		t.view, t.from = w.covers()
+		if len(b.View) > 0 {
+			w.hit("M18.9 a view")
+			t.view, t.from = b.View, b.Upto
 		}
 		w.turns = append(w.turns, t)
 	case *journal.Intended:
@@ -106,8 +111,14 @@ func (w *world) readRequest(b journal.Body) {
 		}
 		r.end = len(w.places)
 		w.responses = append(w.responses, r)
-		if w.start.Conversation != "" || b.ResponseID != "" {
+		if w.managed() && (w.start.Conversation != "" || b.ResponseID != "") {
 			w.chain = r.end
+			for _, i := range t.places() {
+				w.delivered[i] = true
+			}
+			for i := r.start; i < r.end; i++ {
+				w.delivered[i] = true
+			}
 		} else if w.managed() {
 			w.hit("M6.4 a response without an id")
 		}

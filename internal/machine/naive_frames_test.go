@@ -45,7 +45,7 @@ func (w *whole) called(name string) (*world, *call) {
 
 // nest begins a frame.
 func (w *whole) nest(name string) *world {
-	in := &world{whole: w, name: name}
+	in := &world{whole: w, name: name, delivered: map[int]bool{}}
 	in.outer, in.caller = w.called(name)
 	w.frames = append(w.frames, in)
 	return in
@@ -89,14 +89,10 @@ func (w *whole) inFlight() (n int) {
 
 // route are the agents from the run's own to the one at work in the frame.
 func (w *world) route() []string {
-	agent := w.start.Agent
-	if t := w.turn(); t != nil {
-		agent = t.manifest.Agent
-	}
 	if w.outer == nil {
-		return []string{agent}
+		return []string{w.agent}
 	}
-	return append(w.outer.route(), agent)
+	return append(w.outer.route(), w.agent)
 }
 
 // around is the id of an effect before or after the nested run of a call.

@@ -17,7 +17,7 @@ func marks() []string {
 	for _, k := range []journal.Kind{journal.KindStarted, journal.KindForked, journal.KindClaimed, journal.KindResumed,
 		journal.KindLoaded, journal.KindPrepared, journal.KindIntended, journal.KindResponded, journal.KindPlanned,
 		journal.KindDecided, journal.KindSettled, journal.KindExpired, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent,
-		journal.KindFailed, journal.KindFired, journal.KindCancelled, journal.KindFinished} {
+		journal.KindFailed, journal.KindFired, journal.KindTransferred, journal.KindCancelled, journal.KindFinished} {
 		list = append(list, string(k)+" accepted", string(k)+" refused")
 	}
 	for _, err := range []error{machine.ErrNotDue, machine.ErrSame, machine.ErrInFlight, machine.ErrDigest, machine.ErrVerdict, journal.ErrNewerJournal} {
@@ -77,6 +77,12 @@ func loopMarks() []string {
 		"M17.11 v fails the run",
 		"M17.11 v is told",
 		"M17.12 a frame on a session or a conversation",
+		"M18.3 handed",
+		"M18.5 handed over",
+		"M18.5 no result ends the run",
+		"M18.7 a view",
+		"M18.9 a view",
+		"M18.9 sent first",
 	}
 }
 

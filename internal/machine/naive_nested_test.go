@@ -116,7 +116,7 @@ func (p *player) descend() {
 		case *journal.Prepared:
 			tools := slices.Clone(p.tools)
 			tools[2].TellFailure = p.maybe("told")
-			b.Same, b.Manifest = b.N, &journal.Manifest{Agent: w.start.Agent, Tools: tools}
+			b.Same, b.Manifest = b.N, &journal.Manifest{Agent: w.agent, Tools: tools}
 		case *journal.Responded:
 			b.Items = []item.Item{item.FunctionCallItem("", p.next("c"), "boss", "{}"), p.call(w, nil)}
 		case *journal.Planned:

@@ -25,7 +25,7 @@ func (p *player) outcome(how func(*world, journal.EffectID) journal.Body) {
 func (p *player) well(w *world, id journal.EffectID) journal.Body {
 	switch id.Kind {
 	case journal.EffectLoad:
-		return p.loaded()
+		return p.loaded(w)
 	case journal.EffectPrepare:
 		return p.prepared(w)
 	case journal.EffectModel:
@@ -36,6 +36,8 @@ func (p *player) well(w *world, id journal.EffectID) journal.Body {
 		return &journal.Judged{N: id.N, Final: p.maybe("final"), Text: p.next("verdict ")}
 	case journal.EffectSession:
 		return &journal.Confirmed{N: id.N, Upto: w.batch.upto}
+	case journal.EffectTransfer:
+		return p.transferred(w, id)
 	case journal.EffectWait:
 		if until := p.until[effectOf{w.name, id}]; p.now < until && !p.seldom(3, "early") {
 			p.now = until

@@ -57,7 +57,11 @@ type world struct {
 	inputAt    int // where the input begins
 	inputEnd   int // and ends
 	persisted  int
-	chain      int // the end of what the server has [M6.3]
+	chain      int          // the end of what the server has [M6.3]
+	delivered  map[int]bool // the places that it has
+	agent      string       // who has the conversation
+	viewed     []journal.Span
+	viewedTo   int
 	previous   string
 	responseID string
 	turns      []*turn
@@ -81,6 +85,7 @@ type turn struct {
 	manifest *journal.Manifest
 	recorded int // the turn that recorded the manifest
 	from     int
+	view     []journal.Span
 	previous string
 	attempt  int
 	open     bool
@@ -129,7 +134,7 @@ type moment struct {
 }
 
 func read(log []event, hit func(string)) *world {
-	w := &world{whole: &whole{log: log, hit: hit}}
+	w := &world{whole: &whole{log: log, hit: hit}, delivered: map[int]bool{}}
 	w.frames = []*world{w}
 	for i, e := range log {
 		switch {
@@ -177,7 +182,7 @@ func (w *world) readFact(i int, f journal.Fact) {
 		} else {
 			w.run = b.Run
 		}
-		in.start, in.session, in.maxTurns, in.previous = b, b.Session, b.MaxTurns, b.Previous
+		in.start, in.session, in.maxTurns, in.previous, in.agent = b, b.Session, b.MaxTurns, b.Previous, b.Agent
 		if b.Session == nil {
 			in.makeHistory(nil, nil)
 		}
@@ -230,6 +235,7 @@ func (w *world) readOwn(m moment) {
 	case *journal.Loaded:
 		w.makeHistory(b.Items, b.Healed)
 		w.persisted = len(b.Items)
+		w.setView(b.View)
 	case *journal.Finished:
 		w.finished = b
 		if w.outer != nil {
@@ -253,6 +259,9 @@ func (w *world) readOwn(m moment) {
 		w.readBatch(b)
 	}
 	w.readCalls(m)
+	if b, ok := m.fact.Body.(*journal.Transferred); ok {
+		w.readTransferred(m, b)
+	}
 	ends := func(id journal.EffectID) bool { return w.ends(m.fact.Body, id) }
 	w.land(ends)
 	w.notAgain = slices.DeleteFunc(slices.Clone(w.notAgain), ends)
@@ -262,6 +271,8 @@ func (w *world) readOwn(m moment) {
 func (w *world) ends(b journal.Body, id journal.EffectID) bool {
 	about := journal.EffectID{Kind: journal.EffectModel, N: id.N, A: id.A}
 	switch {
+	case id.Kind == journal.EffectTransfer:
+		about.Kind, about.P = journal.EffectTool, id.P
 	case id.Kind == journal.EffectReconcile && id.P == 1:
 		about.Kind = journal.EffectSession
 	case id.Kind == journal.EffectReconcile && id.P >= 2:
@@ -291,6 +302,8 @@ func (w *world) ends(b journal.Body, id journal.EffectID) bool {
 		return id == b.ID
 	case *journal.Judged:
 		return id.Kind == journal.EffectJudge && id.N == b.N
+	case *journal.Transferred:
+		return id.Kind == journal.EffectTransfer && id.N == b.N && id.P == b.P
 	case *journal.Confirmed:
 		return id.Kind == journal.EffectSession && id.N == b.N ||
 			id.Kind == journal.EffectReconcile && id.P == 1 && id.N == b.N

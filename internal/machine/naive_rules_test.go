@@ -145,6 +145,8 @@ func (w *world) canDo(c *call) bool {
 		return !slices.Contains(w.flight, c.around(journal.EffectEnter))
 	case s.phase == leaving:
 		return !slices.Contains(w.flight, c.around(journal.EffectLeave))
+	case s.phase == ready && c.handoff():
+		return w.transferDue(c) && !slices.Contains(w.flight, c.transfer())
 	case s.phase == ready:
 		if w.start.Parallel != 0 && w.running() >= w.start.Parallel {
 			w.hit("M8.8 a call waits for its turn")
@@ -178,7 +180,7 @@ func (w *world) owed() bool { return w.session != nil && w.loaded && w.persisted
 func (w *world) verdictDue() bool {
 	r := w.response()
 	return r != nil && r.plan != nil && !w.anyOpen() && r.manifest.ToolUse == machine.ToolUseCustom &&
-		r.judged == nil && len(w.results()) > 0
+		r.judged == nil && len(w.results()) > 0 && !w.handedOver()
 }
 
 func (w *world) endsTheRun() bool { return w.end() != nil }
@@ -199,6 +201,10 @@ func (w *world) end() *journal.Finished {
 	case r.judged != nil && r.judged.Final:
 		w.hit("M14.1 a verdict")
 		return &journal.Finished{At: -1, Text: r.judged.Text}
+	}
+	if w.handedOver() {
+		w.hit("M18.5 no result ends the run")
+		return nil
 	}
 	for _, c := range w.results() {
 		use := r.manifest.ToolUse
@@ -236,7 +242,8 @@ func (w *world) waits() bool {
 	for _, c := range w.newest() {
 		s := w.state(c)
 		asks := s.phase == asked || s.phase == pending || s.phase == doubt && !s.ask && !c.told(s)
-		if s.phase != settled && !asks && (s.phase != entered || !w.frame(w.inside(c)).waits()) {
+		behind := c.handoff() && s.phase == ready && w.openCalls() > 1 // it waits for the others
+		if s.phase != settled && !asks && !behind && (s.phase != entered || !w.frame(w.inside(c)).waits()) {
 			return false
 		}
 	}
@@ -308,7 +315,8 @@ func (r *ruling) apply(rule int) {
 	case 14:
 		r.emit(&journal.Failed{ID: journal.EffectID{Kind: journal.EffectPrepare, N: next, A: 1}, Code: machine.CodeMaxTurns})
 	case 15:
-		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectPrepare, N: next, A: 1}, Upto: w.mark()})
+		view, from := w.covers()
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectPrepare, N: next, A: 1}, View: view, From: from, Upto: w.mark()})
 	}
 }
 
@@ -355,7 +363,7 @@ func (r *ruling) applyRequest() {
 	case t.doubt && w.start.Conversation != "":
 		r.hit("M5.3 reconciled")
 		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectReconcile, N: id.N, A: id.A}, About: id,
-			From: t.from, Upto: t.prepared.Upto})
+			View: t.view, From: t.from, Upto: t.prepared.Upto})
 	case t.retryAt > r.now:
 		r.hit("M5.3 waits")
 		r.hand(machine.Effect{ID: t.wait(), Until: t.retryAt})
@@ -364,7 +372,7 @@ func (r *ruling) applyRequest() {
 		id.A++
 		r.emit(&journal.Intended{ID: id, Upto: t.prepared.Upto})
 	default:
-		r.hand(machine.Effect{ID: id, From: t.from, Upto: t.prepared.Upto, Previous: t.previous})
+		r.hand(machine.Effect{ID: id, View: t.view, From: t.from, Upto: t.prepared.Upto, Previous: t.previous})
 	}
 }
 
@@ -417,6 +425,11 @@ func (r *ruling) applyCall(id journal.EffectID) {
 	}
 	if c.spec.Agent != "" {
 		r.applyAgent(w, c, s)
+		return
+	}
+	if c.handoff() {
+		r.hit("M18.3 handed")
+		r.hand(machine.Effect{ID: c.transfer()})
 		return
 	}
 	timeout := c.spec.Timeout

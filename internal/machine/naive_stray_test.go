@@ -50,7 +50,7 @@ func (d *draw) strayBody(w *world) journal.Body {
 	switch pick(d, "stray", journal.KindSettled, journal.KindDecided, journal.KindIntended, journal.KindFailed, journal.KindPlanned,
 		journal.KindPrepared, journal.KindResponded, journal.KindConfirmed, journal.KindAbsent, journal.KindFired, journal.KindClaimed,
 		journal.KindForked, journal.KindLoaded, journal.KindJudged, journal.KindFinished, journal.KindCancelled, journal.KindResumed,
-		journal.KindStarted, journal.KindExpired) {
+		journal.KindStarted, journal.KindExpired, journal.KindTransferred) {
 	case journal.KindSettled:
 		return &journal.Settled{ID: d.callID(w, 3), Late: d.seldom(3, "late"), Outcome: pick(d, "outcome", journal.Done, journal.Unknown,
 			journal.ToolFailed, journal.NotExecuted, journal.Pending, journal.AsksAgain, journal.Rejected, journal.Decreed, journal.Dropped, "odd"),
@@ -73,6 +73,8 @@ func (d *draw) strayBody(w *world) journal.Body {
 		return &journal.Absent{ID: d.anyID(w)}
 	case journal.KindExpired:
 		return d.strayExpired(w)
+	case journal.KindTransferred:
+		return d.strayTransferred(w)
 	case journal.KindFired:
 		id := d.anyID(w)
 		if d.maybe("a wait") {
@@ -88,7 +90,7 @@ func (d *draw) strayBody(w *world) journal.Body {
 		}
 		return b
 	case journal.KindLoaded:
-		return d.loaded()
+		return d.loaded(w)
 	case journal.KindJudged:
 		return &journal.Judged{N: len(w.responses) + pick(d, "judged", 0, -1, 1), Final: d.maybe("final"), Text: "stray"}
 	case journal.KindFinished:
@@ -120,6 +122,12 @@ func (d *draw) callID(w *world, most int) journal.EffectID {
 	return id
 }
 
+func (d *draw) transferID(w *world) journal.EffectID {
+	id := d.callID(w, 0)
+	id.Kind, id.A = journal.EffectTransfer, 1
+	return id
+}
+
 func (d *draw) requestID(w *world) journal.EffectID {
 	id := journal.EffectID{Kind: journal.EffectModel, N: 1, A: 1}
 	if t := w.turn(); t != nil {
@@ -143,6 +151,7 @@ func (d *draw) anyID(w *world) journal.EffectID {
 		journal.EffectID{Kind: journal.EffectPlan, N: len(w.responses), A: 1},
 		journal.EffectID{Kind: journal.EffectJudge, N: len(w.responses), A: 1},
 		journal.EffectID{Kind: journal.EffectLoad, A: 1},
+		d.transferID(w),
 		d.callID(w, 3),
 		around(d.callID(w, 0), journal.EffectEnter),
 		around(d.callID(w, 0), journal.EffectLeave),
@@ -224,7 +233,15 @@ func (d *draw) strayIntent(w *world) *journal.Intended {
 
 func (d *draw) strayPrepared(w *world) *journal.Prepared {
 	b := d.prepared(w)
-	switch pick(d, "wrong", "nothing", "n", "upto", "same", "tool use") {
+	switch pick(d, "wrong", "nothing", "n", "upto", "same", "tool use", "agent", "tools") {
+	case "agent":
+		if b.Manifest != nil {
+			b.Manifest.Agent = "z"
+		}
+	case "tools":
+		if b.Manifest != nil {
+			b.Manifest.Tools = []journal.ToolSpec{{Name: "pay", Agent: "b", Handoff: "b"}}
+		}
 	case "n":
 		b.N++
 	case "upto":

@@ -59,6 +59,7 @@ type frameView struct {
 	Results       []machine.Result
 	Calls         []seenCall
 	Recorded      []recorded
+	Agent         string
 }
 
 // recorded is what Recorded says.
@@ -134,7 +135,7 @@ func (w *world) view() view {
 
 func (w *world) frameView() frameView {
 	v := frameView{Name: w.name, Route: w.route(), Settled: w.mark(), InputAt: w.inputAt, InputEnd: w.inputEnd, MaxTurns: w.maxTurns,
-		ResponseID: w.responseID, Session: w.session, Loaded: w.loaded, Finished: w.finished}
+		ResponseID: w.responseID, Session: w.session, Loaded: w.loaded, Finished: w.finished, Agent: w.agent}
 	for _, p := range w.places {
 		it := p.item
 		if p.call != nil {
@@ -165,7 +166,7 @@ func (w *world) frameView() frameView {
 	})
 	for _, c := range w.newest() {
 		s := w.state(c)
-		if s.phase == ready && !w.closed() {
+		if s.phase == ready && !w.closed() && !c.handoff() {
 			v.Startable = append(v.Startable, c.id)
 		}
 		seen := seenCall{Arguments: w.arguments(c), Output: s.output, Key: w.key(c)}
@@ -233,7 +234,7 @@ func viewOf(m *machine.Machine, w *world) view {
 
 func frameViewOf(f *machine.Frame, w *world) frameView {
 	v := frameView{Name: f.Name(), Route: f.Route(), Settled: f.Settled(), MaxTurns: f.MaxTurns(), ResponseID: f.ResponseID(),
-		Session: f.Session(), Loaded: f.Loaded(), Finished: f.Finished(), Turn: f.Turn(), Attempt: f.Attempt(),
+		Session: f.Session(), Loaded: f.Loaded(), Finished: f.Finished(), Agent: f.Agent(), Turn: f.Turn(), Attempt: f.Attempt(),
 		Items: slices.Collect(f.Items(0, len(w.places)))}
 	v.InputAt, v.InputEnd = f.InputEnd()
 	v.Manifest, v.RecordedBy = f.Manifest()

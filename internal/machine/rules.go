@@ -89,7 +89,8 @@ func (f *Frame) step() bool {
 	case ruleMaxTurns:
 		return f.add(&journal.Failed{ID: effect(journal.EffectPrepare, f.turns+1), Code: CodeMaxTurns})
 	case rulePrepare:
-		return f.hand(Effect{ID: effect(journal.EffectPrepare, f.turns+1), Upto: f.settled})
+		view, from := f.base()
+		return f.hand(Effect{ID: effect(journal.EffectPrepare, f.turns+1), View: view, From: from, Upto: f.settled})
 	}
 	return false
 }
@@ -154,14 +155,14 @@ func (f *Frame) stepRequest() bool {
 	id := f.modelID()
 	switch {
 	case t.doubt && f.started.Conversation != "":
-		return f.hand(Effect{ID: reconcileID(id), About: id, From: t.from, Upto: t.upto})
+		return f.hand(Effect{ID: reconcileID(id), About: id, View: t.view, From: t.from, Upto: t.upto})
 	case t.retryAt > f.m.now:
 		return f.hand(Effect{ID: f.retryID(), Until: t.retryAt})
 	case t.doubt || t.again:
 		id.A++
 		return f.add(&journal.Intended{ID: id, Upto: t.upto})
 	}
-	return f.hand(Effect{ID: id, From: t.from, Upto: t.upto, Previous: f.chain.id})
+	return f.hand(Effect{ID: id, View: t.view, From: t.from, Upto: t.upto, Previous: f.chain.id})
 }
 
 // anyActionable says that something can be done for a call of the response.
@@ -180,8 +181,11 @@ func (f *Frame) actionable(c *call) bool {
 	case callLeaving:
 		return !f.handed[leaveID(c)]
 	case callReady:
-		if c.agent() {
+		switch {
+		case c.agent():
 			return !f.handed[enterID(c)]
+		case c.handoff():
+			return f.transferDue(c) && !f.handed[transferID(c)]
 		}
 		return f.started.Parallel <= 0 || f.running < f.started.Parallel
 	case callDoubt:
@@ -209,6 +213,8 @@ func (f *Frame) stepCall(c *call) bool {
 		return f.settleCancelled(c)
 	case c.agent():
 		return f.stepAgent(c)
+	case c.state == callReady && c.handoff(): // [M18.3]
+		return f.hand(Effect{ID: transferID(c)})
 	case c.state == callReady:
 		return f.startCall(c)
 	case c.blocked > f.m.now: // [M8.9]
@@ -258,7 +264,7 @@ func (r *response) whole() bool { return r.planned != nil && r.unsettled == 0 }
 
 // judgeDue says that a custom tool-use behaviour has a say on the response [M14.4].
 func (r *response) judgeDue() bool {
-	return r.whole() && r.judged == nil && r.manifest.ToolUse == ToolUseCustom && slices.ContainsFunc(r.calls, (*call).result)
+	return r.whole() && r.judged == nil && !r.transferred && r.manifest.ToolUse == ToolUseCustom && slices.ContainsFunc(r.calls, (*call).result)
 }
 
 // final returns how the run ends after this response, nil if it goes on [M14.1]
@@ -276,7 +282,7 @@ func (r *response) final() *journal.Finished {
 		return &journal.Finished{At: -1, Text: r.judged.Text}
 	}
 	use := r.manifest.ToolUse
-	if use != ToolUseFirst && use != ToolUseNames {
+	if r.transferred || use != ToolUseFirst && use != ToolUseNames { // [M18.5]
 		return nil
 	}
 	for _, c := range r.calls {

@@ -160,7 +160,11 @@ func effectText(e Effect) string {
 		text += fmt.Sprintf(" of %s key %.13s", e.About, e.Key)
 	case journal.EffectLeave:
 		text += fmt.Sprintf(" of %s", e.About)
+	case journal.EffectTransfer:
 	case journal.EffectPrepare:
+		if e.From > 0 {
+			text += fmt.Sprintf(" from %d", e.From)
+		}
 		text += fmt.Sprintf(" upto %d", e.Upto)
 	case journal.EffectWait:
 		text += fmt.Sprintf(" until %d", e.Until)
@@ -176,6 +180,17 @@ func effectText(e Effect) string {
 	}
 	if e.Previous != "" {
 		text += " after " + e.Previous
+	}
+	return text + viewText(e.View)
+}
+
+func viewText(view []journal.Span) (text string) {
+	for _, s := range view {
+		if s.Item.IsZero() {
+			text += fmt.Sprintf(" view [%d,%d)", s.From, s.Upto)
+		} else {
+			text += fmt.Sprintf(" view (%s)", itemText(s.Item))
+		}
 	}
 	return text
 }
@@ -202,9 +217,11 @@ func (s *script) factText(f journal.Fact) string {
 		add(b.MaxTurns != 0, "max-turns %d", b.MaxTurns)
 	case *journal.Loaded:
 		add(true, "%d items, %d healed", len(b.Items), len(b.Healed))
+		add(len(b.View) > 0, "%s", strings.TrimSpace(viewText(b.View)))
 	case *journal.Prepared:
 		add(true, "turn %d upto %d", b.N, b.Upto)
 		add(b.Manifest == nil, "as turn %d", b.Same)
+		add(len(b.View) > 0, "%s", strings.TrimSpace(viewText(b.View)))
 	case *journal.Intended:
 		add(true, "%s", b.ID)
 		add(b.Upto > 0, "upto %d", b.Upto)
@@ -229,6 +246,9 @@ func (s *script) factText(f journal.Fact) string {
 		add(b.Running, "running")
 		add(b.Error != "" && b.Output.IsZero(), "%q", b.Error)
 		add(!b.Output.IsZero(), "%s", itemText(b.Output))
+	case *journal.Transferred:
+		add(true, "%d.%d to %s", b.N, b.P, b.Agent)
+		add(len(b.View) > 0, "%s", strings.TrimSpace(viewText(b.View)))
 	case *journal.Expired:
 		add(true, "%s", InterruptionID(frame, b.Call, b.Stage))
 	case *journal.Judged:

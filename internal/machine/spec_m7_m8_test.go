@@ -3,6 +3,8 @@ package machine
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-agents/pawl/journal"
 )
 
 func TestM7_1_ThePlanNamesEveryCall(t *testing.T) {
@@ -108,6 +110,20 @@ func TestM7_8_AFinalPlanListsNoCall(t *testing.T) {
 	m := prepared(t, "start", "").given("respond\nreasoning hm\nmessage so")
 	m.refused(notDueText, "plan final=message at=0", "plan final=message at=2", "plan final=message at=-1")
 	m.then("plan final=message at=1", "append planned 1 final message\nappend finished at 2: assistant so\nsync\nstatus finished")
+}
+
+func TestM7_9_AToolRunsAnAgentOrHandsOver(t *testing.T) {
+	newScript(t).given("start").refused(notDueText, "prepared\ntool go handoff=b agent=c")
+	s := prepared(t, "start", "tool go handoff=b").given("respond\ncall c1 go {}")
+	f := s.fact("plan | 0 tool 1")
+	plan := f.Body.(*journal.Planned)
+	plan.Tools = []journal.ToolSpec{{Name: "go", Handoff: "b"}}
+	if err := s.m.Check(f); err != nil {
+		t.Error(err)
+	}
+	if plan.Tools[0].Agent = "c"; s.m.Check(f) == nil {
+		t.Error("a tool that runs an agent and hands over")
+	}
 }
 
 func TestM8_1_SettledByThePlan(t *testing.T) {

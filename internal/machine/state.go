@@ -43,6 +43,10 @@ type state struct {
 	maxTurns  int
 	unknowns  []*call // settled as unknown, and nothing came in since
 
+	agent   string         // who has the conversation
+	view    []journal.Span // what requests send instead of the history below viewEnd
+	viewEnd int
+
 	sticky   map[string]*journal.Decided // by tool identity
 	ending   bool                        // its caller is told of its failure
 	finished *journal.Finished
@@ -64,6 +68,8 @@ type batch struct {
 // turn is the newest model turn.
 type turn struct {
 	n, from, upto int
+	view          []journal.Span // sent before the range
+	left          []journal.Span // what the chain lacks if the request is accepted
 	manifest      *journal.Manifest
 	same          int // the turn that recorded the manifest
 	attempt       int
@@ -84,12 +90,14 @@ type response struct {
 	calls              []*call
 	unsettled          int
 	judged             *journal.Judged
+	transferred        bool
 }
 
 // chain is what the server that holds the conversation has.
 type chain struct {
 	id      string
 	covered int
+	left    []journal.Span // below covered, and not sent yet
 }
 
 type callState uint8
@@ -178,7 +186,7 @@ func (c *call) expires(now int64) bool {
 
 // result says that a body of the call ran to an end and settled it [M14.3].
 func (c *call) result() bool {
-	return c.state == callSettled && (c.outcome == journal.Done || c.outcome == journal.ToolFailed)
+	return c.state == callSettled && (c.outcome == journal.Done || c.outcome == journal.ToolFailed) && !c.handoff()
 }
 
 // move changes a call's state.

@@ -312,7 +312,7 @@ func (f *Frame) Startable() iter.Seq[journal.EffectID] {
 			return
 		}
 		for _, c := range r.calls {
-			if c.state == callReady && !yield(c.id) {
+			if c.state == callReady && !c.handoff() && !yield(c.id) {
 				return
 			}
 		}
