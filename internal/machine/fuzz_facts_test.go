@@ -7,96 +7,117 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
+// randomFact describes a fact of a frame, mostly one that might come next.
+func randomFact(d *dice, f *Frame) (frame string, body journal.Body) {
+	if r := f.last(); r != nil && d.roll(3) > 0 {
+		for _, c := range r.calls {
+			if c.agent() && c.state == callReady && f.depth < 3 {
+				return FrameName(f.name, c.id), randomNested(d, c)
+			}
+			if c.state == callLeaving && d.flip() {
+				return f.name, &journal.Settled{ID: c.last(), Outcome: pick(d, journal.Done, journal.ToolFailed), Output: f.output(c, "left")}
+			}
+		}
+	}
+	return f.name, randomBody(d, f)
+}
+
+func randomNested(d *dice, c *call) journal.Body {
+	return &journal.Started{Agent: pick(d, c.spec.Agent, c.spec.Agent, c.spec.Agent, "?"), Run: pick(d, "", "", "", "r"), Session: randomRef(d), Auto: d.roll(4) == 1,
+		Conversation: pick(d, "", "", "c2", "c"), UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Input: randomItems(d)}
+}
+
 // randomBody describes a fact, mostly one that might come next.
-func randomBody(d *dice, m *Machine) journal.Body {
-	if m.started == nil {
+func randomBody(d *dice, f *Frame) journal.Body {
+	if f.started == nil {
 		s := &journal.Started{Run: "r", Agent: "a", Session: randomRef(d), Conversation: pick(d, "", "", "c"), Previous: pick(d, "", "", "p"),
 			Auto: d.roll(4) == 1, UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Input: randomItems(d)}
 		return s
 	}
-	if r := m.last(); r != nil && r.judgeDue() && d.roll(3) > 0 {
+	if r := f.last(); r != nil && r.judgeDue() && d.roll(3) > 0 {
 		return &journal.Judged{N: r.n, Final: d.flip(), Text: "so"}
 	}
-	if r := m.last(); r != nil && r.unsettled == 1 && slices.ContainsFunc(r.calls, m.transferDue) && d.roll(3) > 0 {
-		return randomTransferred(d, m)
+	if r := f.last(); r != nil && r.unsettled == 1 && slices.ContainsFunc(r.calls, f.transferDue) && d.roll(3) > 0 {
+		return randomTransferred(d, f)
 	}
 	switch d.roll(32) {
 	case 0:
 		return &journal.Forked{Run: pick(d, "", "r", "f"), Session: randomRef(d)}
 	case 1:
-		return &journal.Claimed{Epoch: m.epoch + uint64(d.roll(3)), Gone: d.flip()}
+		return &journal.Claimed{Epoch: f.m.epoch + uint64(d.roll(3)), Gone: d.flip()}
 	case 2:
 		return &journal.Resumed{MaxTurns: d.roll(9) - 1}
 	case 3, 4:
 		return &journal.Loaded{Items: randomItems(d), Healed: randomItems(d)}
 	case 5, 6, 7, 8:
-		return randomPrepared(d, m)
+		return randomPrepared(d, f)
 	case 9:
-		id := randomID(d, m, journal.EffectTool, journal.EffectModel, journal.EffectSession)
+		id := randomID(d, f, journal.EffectTool, journal.EffectModel, journal.EffectSession)
 		id.A += d.roll(2)
-		return &journal.Intended{ID: id, Upto: m.settled - d.roll(2), NotAfter: int64(d.roll(3)) * (1<<62 + 5)}
+		return &journal.Intended{ID: id, Upto: f.settled - d.roll(2), NotAfter: int64(d.roll(3)) * (1<<62 + 5)}
 	case 10, 11, 12, 13:
-		id := m.modelID()
+		id := f.modelID()
 		if d.roll(8) == 1 {
-			id = randomID(d, m, journal.EffectModel)
+			id = randomID(d, f, journal.EffectModel)
 		}
 		return &journal.Responded{ID: id, ResponseID: pick(d, "", "resp"), Items: randomItems(d)}
 	case 14, 15, 16, 17:
-		return randomPlanned(d, m)
+		return randomPlanned(d, f)
 	case 18, 19:
-		return randomDecided(d, m)
+		return randomDecided(d, f)
 	case 20, 21, 22:
-		return randomSettled(d, m)
+		return randomSettled(d, f)
 	case 23:
-		return &journal.Judged{N: len(m.responses) - d.roll(2), Final: d.flip(), Text: "so"}
+		return &journal.Judged{N: len(f.responses) - d.roll(2), Final: d.flip(), Text: "so"}
 	case 24:
-		b := &journal.Confirmed{N: m.batches + 1 - d.roll(2), Upto: m.settled - d.roll(2), Found: d.flip()}
+		b := &journal.Confirmed{N: f.batches + 1 - d.roll(2), Upto: f.settled - d.roll(2), Found: d.flip()}
 		return b
 	case 25:
-		return &journal.Absent{ID: randomDoubt(d, m)}
+		return &journal.Absent{ID: randomDoubt(d, f)}
 	case 26:
-		id := randomID(d, m, journal.EffectLoad, journal.EffectPrepare, journal.EffectModel, journal.EffectPlan, journal.EffectJudge,
-			journal.EffectSession, journal.EffectReconcile, journal.EffectTransfer)
+		id := randomID(d, f, journal.EffectLoad, journal.EffectPrepare, journal.EffectModel, journal.EffectPlan, journal.EffectJudge,
+			journal.EffectSession, journal.EffectReconcile, journal.EffectTransfer, journal.EffectEnter, journal.EffectLeave)
 		return &journal.Failed{ID: id, Unknown: d.flip(), RetryAt: int64(d.roll(2)) * 500_000}
 	case 27:
-		return &journal.Fired{ID: randomID(d, m, journal.EffectWait)}
+		return &journal.Fired{ID: randomID(d, f, journal.EffectWait)}
 	case 28:
-		return randomExpired(d, m)
+		return randomExpired(d, f)
 	case 30:
-		return randomTransferred(d, m)
+		return randomTransferred(d, f)
 	case 29:
 		if d.roll(4) > 0 {
 			return nil
 		}
 		return &journal.Cancelled{}
 	}
-	return &journal.Finished{Cancelled: d.flip(), At: d.roll(len(m.history)+3) - 2, Text: pick(d, "", "so")}
+	return &journal.Finished{Cancelled: d.flip(), At: d.roll(len(f.history)+3) - 2, Text: pick(d, "", "so")}
 }
 
-func randomPrepared(d *dice, m *Machine) journal.Body {
-	b := &journal.Prepared{N: m.turns + 1 - d.roll(2)*d.roll(2), Upto: m.settled - d.roll(2)*d.roll(2), Same: d.roll(3)}
-	if d.flip() || m.turns == 0 {
+func randomPrepared(d *dice, f *Frame) journal.Body {
+	b := &journal.Prepared{N: f.turns + 1 - d.roll(2)*d.roll(2), Upto: f.settled - d.roll(2)*d.roll(2), Same: d.roll(3)}
+	if d.flip() || f.turns == 0 {
 		b.Same = b.N
-		b.Manifest = &journal.Manifest{Agent: m.agent, ToolUse: pick(d, "", "", "", "first", "names", "custom", "custom", "custom", "custom", "custom", "?"), StopAt: []string{"pay"}, Tools: []journal.ToolSpec{
+		b.Manifest = &journal.Manifest{Agent: f.agent, ToolUse: pick(d, "", "", "", "first", "names", "custom", "custom", "custom", "custom", "custom", "?"), StopAt: []string{"pay"}, Tools: []journal.ToolSpec{
 			{Name: "look", Identity: "l", Class: journal.ReadOnly, OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownWait), Expires: 500_000},
 			{Name: "pay", Identity: pick(d, "p", ""), Class: pick(d, journal.AtMostOnce, journal.AtMostOnce, journal.Idempotent, journal.Transactional, "?"),
 				Timeout: pick[int64](d, 0, -1, 5000, 1<<62), OnUnknown: pick(d, journal.UnknownDefault, journal.UnknownTell, journal.UnknownWait),
 				Recover: d.flip(), Expires: pick[int64](d, 400_000, 0, -1, 1<<63-1), ExpiryFails: d.flip()},
+			{Name: "ask", Identity: "a", Agent: "b", TellFailure: d.flip(), Expires: 500_000, ExpiryFails: d.flip()},
 			{Name: "desk", Handoff: pick(d, "b", "a", ""), Identity: "d"},
 		}}
 	}
 	if b.Manifest != nil && d.roll(32) == 1 {
 		b.Manifest.Agent = "?"
 	}
-	b.View = randomView(d, m, b.Upto)
+	b.View = randomView(d, f, b.Upto)
 	return b
 }
 
-func randomView(d *dice, m *Machine, upto int) (view []journal.Span) {
+func randomView(d *dice, f *Frame, upto int) (view []journal.Span) {
 	if upto <= 0 || d.roll(4) > 0 {
 		return nil
 	}
-	_, from := m.base()
+	_, from := f.base()
 	from = min(from, upto-1)
 	for range 1 + d.roll(2) {
 		to := from + 1 + d.roll(max(1, upto-from))
@@ -109,23 +130,23 @@ func randomView(d *dice, m *Machine, upto int) (view []journal.Span) {
 	return view
 }
 
-func randomTransferred(d *dice, m *Machine) journal.Body {
+func randomTransferred(d *dice, f *Frame) journal.Body {
 	b := &journal.Transferred{N: d.roll(3), P: d.roll(3), Agent: pick(d, "b", "a", ""), Output: fuzzItems[d.roll(len(fuzzItems))]}
-	r := m.last()
+	r := f.last()
 	if r == nil || d.roll(8) == 1 {
 		return b
 	}
 	for _, c := range r.calls {
 		if c.handoff() {
-			b.N, b.P, b.Output = c.id.N, c.id.P, m.output(c, "over to you")
+			b.N, b.P, b.Output = c.id.N, c.id.P, f.output(c, "over to you")
 		}
 	}
-	b.View = randomView(d, m, len(m.history))
+	b.View = randomView(d, f, len(f.history))
 	return b
 }
 
-func randomPlanned(d *dice, m *Machine) journal.Body {
-	n, items, man := m.Response()
+func randomPlanned(d *dice, f *Frame) journal.Body {
+	n, items, man := f.Response()
 	b := &journal.Planned{N: n, Tools: make([]journal.ToolSpec, d.roll(2))}
 	ids := make(map[string]bool)
 	for p, it := range items {
@@ -137,7 +158,7 @@ func randomPlanned(d *dice, m *Machine) journal.Body {
 		fc, _ := it.FunctionCall()
 		pc := journal.PlannedCall{P: p, Tool: d.roll(len(man.Tools)+len(b.Tools)+1) - 1, Gate: pick(d, journal.Allow, journal.Allow, journal.Ask, journal.Ask, journal.Deny)}
 		pc.Digest, _, _ = item.DigestArguments(fc.Arguments)
-		recorded, known, _ := m.Recorded(head.CallID, head.Name, pc.Digest)
+		recorded, known, _ := f.Recorded(head.CallID, head.Name, pc.Digest)
 		switch {
 		case ids[head.CallID]:
 			pc.Twin = true
@@ -173,18 +194,18 @@ func randomPlanned(d *dice, m *Machine) journal.Body {
 }
 
 // randomCall returns a call of the newest response, nil if it has none.
-func randomCall(d *dice, m *Machine) *call {
-	r := m.last()
+func randomCall(d *dice, f *Frame) *call {
+	r := f.last()
 	if r == nil || len(r.calls) == 0 {
 		return nil
 	}
 	return r.calls[d.roll(len(r.calls))]
 }
 
-func randomDecided(d *dice, m *Machine) journal.Body {
+func randomDecided(d *dice, f *Frame) journal.Body {
 	b := &journal.Decided{Call: journal.EffectID{Kind: journal.EffectTool, N: d.roll(3), P: d.roll(3)}, Stage: d.roll(4) - 1,
 		Verdict: pick(d, journal.Approve, journal.Reject, journal.Settle, journal.Retry, journal.GiveUp, "?"), Sticky: d.flip(), Text: pick(d, "", "so")}
-	if c := randomCall(d, m); c != nil && d.roll(8) > 0 {
+	if c := randomCall(d, f); c != nil && d.roll(8) > 0 {
 		b.Call, b.Stage, b.Digest = c.id, c.stage(), c.digest
 		kind, open := c.openKind()
 		if b.Stage > 0 {
@@ -203,38 +224,38 @@ func randomDecided(d *dice, m *Machine) journal.Body {
 	return b
 }
 
-func randomSettled(d *dice, m *Machine) journal.Body {
-	b := &journal.Settled{ID: randomID(d, m, journal.EffectTool), Late: d.roll(8) == 1, Running: d.roll(4) == 1, Error: "why",
+func randomSettled(d *dice, f *Frame) journal.Body {
+	b := &journal.Settled{ID: randomID(d, f, journal.EffectTool), Late: d.roll(8) == 1, Running: d.roll(4) == 1, Error: "why",
 		Outcome: pick(d, journal.Done, journal.Done, journal.ToolFailed, journal.Unknown, journal.NotExecuted, journal.Pending, journal.AsksAgain,
 			journal.Rejected, journal.Decreed, journal.Dropped, "?")}
-	if c := randomCall(d, m); c != nil && d.roll(4) == 1 {
+	if c := randomCall(d, f); c != nil && d.roll(4) == 1 {
 		b.ID = c.id
 		b.ID.A = c.attempt - d.roll(2)
 	}
-	if c := m.find(b.ID); c != nil && !slices.Contains([]journal.Outcome{journal.NotExecuted, journal.Pending, journal.AsksAgain}, b.Outcome) && d.roll(8) > 0 {
-		b.Output = m.output(c, "out")
+	if c := f.find(b.ID); c != nil && !slices.Contains([]journal.Outcome{journal.NotExecuted, journal.Pending, journal.AsksAgain}, b.Outcome) && d.roll(8) > 0 {
+		b.Output = f.output(c, "out")
 	}
 	return b
 }
 
-func randomExpired(d *dice, m *Machine) journal.Body {
-	b := &journal.Expired{Call: randomID(d, m, journal.EffectTool), Stage: d.roll(3)}
-	if c := randomCall(d, m); c != nil && d.roll(8) > 0 {
+func randomExpired(d *dice, f *Frame) journal.Body {
+	b := &journal.Expired{Call: randomID(d, f, journal.EffectTool), Stage: d.roll(3)}
+	if c := randomCall(d, f); c != nil && d.roll(8) > 0 {
 		b.Call, b.Stage = c.id, c.stage()
 	}
 	return b
 }
 
 // randomDoubt returns the id of what is in doubt, or any.
-func randomDoubt(d *dice, m *Machine) journal.EffectID {
+func randomDoubt(d *dice, f *Frame) journal.EffectID {
 	switch {
-	case m.open != nil && m.open.doubt && d.roll(4) > 0:
-		return m.open.id()
-	case m.turn.doubt && d.roll(4) > 0:
-		return m.modelID()
+	case f.open != nil && f.open.doubt && d.roll(4) > 0:
+		return f.open.id()
+	case f.turn.doubt && d.roll(4) > 0:
+		return f.modelID()
 	}
-	if c := randomCall(d, m); c != nil && c.state == callDoubt && d.roll(4) > 0 {
+	if c := randomCall(d, f); c != nil && c.state == callDoubt && d.roll(4) > 0 {
 		return c.last()
 	}
-	return randomID(d, m, journal.EffectModel, journal.EffectSession, journal.EffectTool)
+	return randomID(d, f, journal.EffectModel, journal.EffectSession, journal.EffectTool)
 }

@@ -41,7 +41,7 @@ func TestRandomFacts(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	folded := make(map[journal.Kind]int)
 	for range 5000 {
-		for k, n := range playFacts(t, randomBytes(r, 600)) {
+		for k, n := range playFacts(t, randomBytes(r, 900)) {
 			folded[k] += n
 		}
 	}
@@ -76,7 +76,12 @@ func playFacts(t *testing.T, data []byte) map[journal.Kind]int {
 		log = append(log, facts...)
 	}
 	for now := int64(1000); len(d) > 0; now += int64(d.roll(3)) * 400_000 {
-		f := journal.Fact{Time: now, Body: randomBody(&d, m)}
+		frames := m.frames
+		if d.roll(8) > 0 {
+			frames = slices.Collect(m.Frames())
+		}
+		frame, body := randomFact(&d, frames[d.roll(len(frames))])
+		f := journal.Fact{Frame: frame, Time: now, Body: body}
 		if m.Check(f) != nil {
 			continue
 		}
@@ -118,17 +123,35 @@ func goOn(t *testing.T, m *Machine) {
 func look(t *testing.T, m *Machine) {
 	status := m.Status()
 	interruptions := m.Interruptions()
+	for range m.Unsettled() {
+	}
 	if status == Waiting && len(interruptions) == 0 {
 		t.Fatal("the run waits for nobody")
 	}
 	for _, in := range interruptions {
-		m.Call(in.Call)
-		m.KeyOf(in.Call)
-		m.OutputOf(in.Call)
-		if in.Digest != m.find(in.Call).digest {
+		f := m.Frame(in.Frame)
+		f.Call(in.Call)
+		f.KeyOf(in.Call)
+		f.OutputOf(in.Call)
+		if in.Digest != f.find(in.Call).digest {
 			t.Fatal("an interruption with another digest than the call's")
 		}
 	}
+	m.Exposed()
+	m.LeftRunning()
+	m.Deadline()
+	inFlight := 0
+	for _, f := range m.frames {
+		lookInto(t, f)
+		inFlight += f.inFlight
+	}
+	if inFlight != m.InFlight() {
+		t.Fatalf("%d effects of frames are in flight, %d of the run", inFlight, m.InFlight())
+	}
+}
+
+// lookInto asks a frame everything.
+func lookInto(t *testing.T, m *Frame) {
 	if m.persisted > m.settled || m.settled > len(m.history) {
 		t.Fatalf("persisted %d, settled %d, history %d", m.persisted, m.settled, len(m.history))
 	}
@@ -142,14 +165,18 @@ func look(t *testing.T, m *Machine) {
 	m.InputEnd()
 	m.Manifest()
 	m.ResponseID()
-	m.Exposed()
-	m.Deadline()
+	m.Route()
+	for range m.Startable() {
+	}
+	if m.finished != nil && (m.inFlight > 0 || m.entered > 0 || m.running > 0) {
+		t.Fatalf("frame %q has ended, and something of it is in flight", m.name)
+	}
 	for range m.Items(0, m.settled) {
 	}
 }
 
 // outputAt says that a place was reserved for an output.
-func (m *Machine) outputAt(i int) bool {
+func (m *Frame) outputAt(i int) bool {
 	return slices.ContainsFunc(m.responses, func(r *response) bool {
 		return slices.ContainsFunc(r.calls, func(c *call) bool { return c.out == i })
 	})
@@ -178,7 +205,7 @@ func randomItems(d *dice) []item.Item {
 }
 
 // randomID returns the id of an effect in flight, or any.
-func randomID(d *dice, m *Machine, kinds ...journal.EffectKind) journal.EffectID {
+func randomID(d *dice, m *Frame, kinds ...journal.EffectKind) journal.EffectID {
 	var ids []journal.EffectID
 	for id := range m.handed {
 		if slices.Contains(kinds, id.Kind) {

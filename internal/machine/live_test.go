@@ -19,6 +19,7 @@ type live struct {
 	ledger  []journal.Fact
 	durable int
 	effects []Effect // in flight
+	nested  int      // runs that were entered
 	calm    bool     // nothing goes wrong any more: the run must come to an end
 }
 
@@ -28,9 +29,9 @@ type live struct {
 func TestALiveRunAlwaysGoesOn(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	ended := make(map[Status]int)
-	crashes := 0
+	crashes, nested := 0, 0
 	for range 1500 {
-		l := &live{t: t, d: randomBytes(r, 250), m: New(), now: 1000}
+		l := &live{t: t, d: randomBytes(r, 350), m: New(), now: 1000}
 		l.step(&journal.Started{Run: "r", Agent: "a", Session: randomRef(&l.d), UniqueCallIDs: l.d.flip(), MaxTurns: l.d.roll(4), Parallel: l.d.roll(3)})
 		if l.m.session == nil {
 			l.m = New()
@@ -51,17 +52,20 @@ func TestALiveRunAlwaysGoesOn(t *testing.T) {
 			l.happen()
 		}
 		ended[l.m.Status()]++
+		nested += l.nested
 	}
-	if ended[Finished] < 100 || ended[Cancelled] < 100 || crashes < 1000 {
-		t.Errorf("%v, %d crashes", ended, crashes)
+	if ended[Finished] < 100 || ended[Cancelled] < 100 || crashes < 1000 || nested < 150 {
+		t.Errorf("%v, %d crashes, %d nested runs", ended, crashes, nested)
 	}
 }
 
-// step steps a fact the driver knows to be due.
-func (l *live) step(b journal.Body) {
-	f := journal.Fact{Time: l.now, Body: b}
+// step steps a fact of the run itself that the driver knows to be due.
+func (l *live) step(b journal.Body) { l.stepIn("", b) }
+
+func (l *live) stepIn(frame string, b journal.Body) {
+	f := journal.Fact{Frame: frame, Time: l.now, Body: b}
 	if err := l.m.Check(f); err != nil {
-		l.t.Fatalf("%s %+v: %v", b.Kind(), b, err)
+		l.t.Fatalf("%q %s %+v: %v", frame, b.Kind(), b, err)
 	}
 	l.m.Step(f)
 }
@@ -91,9 +95,9 @@ func (l *live) happen() (crash bool) {
 	case n == 1: // the driver stops: it ends its effects and appends what Flush hands out
 		for _, e := range l.effects {
 			if e.ID.Kind == journal.EffectTool && d.flip() {
-				l.step(&journal.Settled{ID: e.ID, Outcome: journal.NotExecuted})
+				l.stepIn(e.Frame, &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted})
 			} else {
-				l.m.Ended(e.ID)
+				l.m.Frame(e.Frame).Ended(e.ID)
 			}
 		}
 		l.ledger = append(l.ledger, l.m.Flush().Facts...)
@@ -125,14 +129,21 @@ func (l *live) happen() (crash bool) {
 	i := d.roll(len(l.effects))
 	e := l.effects[i]
 	l.effects = slices.Delete(l.effects, i, i+1)
-	if b := l.outcome(e); l.m.Check(journal.Fact{Time: l.now, Body: b}) == nil {
-		l.step(b)
+	f := l.m.Frame(e.Frame)
+	b := l.outcome(f, e)
+	frame := e.Frame
+	if _, ok := b.(*journal.Started); ok {
+		frame = FrameName(e.Frame, e.About)
+		l.nested++
+	}
+	if l.m.Check(journal.Fact{Frame: frame, Time: l.now, Body: b}) == nil {
+		l.stepIn(frame, b)
 	} else if e.ID.Kind == journal.EffectPlan { // call ids collide: nobody can plan this response
-		l.step(&journal.Failed{ID: e.ID})
+		l.stepIn(frame, &journal.Failed{ID: e.ID})
 		if l.m.cancelled == nil {
 			l.step(&journal.Cancelled{})
 		}
-	} else if _, handed := l.m.handed[e.ID]; handed {
+	} else if _, handed := f.handed[e.ID]; handed {
 		l.t.Fatalf("the outcome of %s is refused: %+v", e.ID, b)
 	}
 	l.ready()
@@ -154,7 +165,7 @@ func (l *live) restart(n int) {
 
 func (l *live) decide(in Interruption) {
 	b := &journal.Decided{Call: in.Call, Stage: in.Stage, Digest: in.Digest, Verdict: pick(&l.d, journal.Approve, journal.Reject)}
-	switch c := l.m.find(in.Call); {
+	switch c := l.m.Frame(in.Frame).find(in.Call); {
 	case in.Kind == InDoubt:
 		b.Verdict = pick(&l.d, journal.GiveUp, journal.Settle, journal.Retry)
 		l.now = max(l.now, in.NotBefore)
@@ -163,32 +174,42 @@ func (l *live) decide(in Interruption) {
 	case in.Stage == 0 && c.spec.Identity != "":
 		b.Sticky = l.d.flip()
 	}
-	l.step(b)
+	l.stepIn(in.Frame, b)
 }
 
 // outcome returns what came of an effect.
-func (l *live) outcome(e Effect) journal.Body {
+func (l *live) outcome(f *Frame, e Effect) journal.Body {
 	d := &l.d
 	if !l.calm && d.roll(8) == 1 && e.ID.Kind != journal.EffectTool && e.ID.Kind != journal.EffectWait && e.About.Kind != journal.EffectTool {
-		f := &journal.Failed{ID: e.ID, Unknown: d.flip()}
+		b := &journal.Failed{ID: e.ID, Unknown: d.flip()}
 		if e.ID.Kind == journal.EffectModel && d.flip() {
-			f.RetryAt = l.now + 5000
+			b.RetryAt = l.now + 5000
 		}
-		return f
+		return b
 	}
 	switch e.ID.Kind {
 	case journal.EffectLoad:
 		return &journal.Loaded{}
 	case journal.EffectPrepare:
-		return l.prepared(e)
+		return l.prepared(f, e)
 	case journal.EffectModel:
 		return &journal.Responded{ID: e.ID, ResponseID: pick(d, "", "r"), Items: l.response()}
 	case journal.EffectPlan:
-		return l.planned()
+		return l.planned(f)
 	case journal.EffectTransfer:
-		return l.transferred(e)
+		return l.transferred(f, e)
 	case journal.EffectJudge:
 		return &journal.Judged{N: e.ID.N, Final: l.calm || d.flip()}
+	case journal.EffectEnter:
+		return &journal.Started{Agent: "b", Session: pick(d, nil, nil, &journal.SessionRef{ID: "s2" + e.Frame + e.ID.String(), Own: d.flip(), Batches: d.flip()}),
+			UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3)}
+	case journal.EffectLeave:
+		s := &journal.Settled{ID: e.About, Output: f.output(f.find(e.About), "left")}
+		s.ID.A = 1
+		if info, _ := f.Call(e.About); info.Failure != nil {
+			s.Outcome = journal.ToolFailed
+		}
+		return s
 	case journal.EffectSession:
 		return &journal.Confirmed{N: e.ID.N, Upto: e.Upto}
 	case journal.EffectReconcile:
@@ -196,7 +217,7 @@ func (l *live) outcome(e Effect) journal.Body {
 			return &journal.Absent{ID: e.About}
 		}
 		if e.About.Kind == journal.EffectTool {
-			return &journal.Settled{ID: e.About, Outcome: pick(d, journal.Done, journal.Unknown), Output: l.m.output(l.m.find(e.About), "found")}
+			return &journal.Settled{ID: e.About, Outcome: pick(d, journal.Done, journal.Unknown), Output: f.output(f.find(e.About), "found")}
 		}
 		if e.About.Kind == journal.EffectModel {
 			return &journal.Responded{ID: e.About, Items: l.response()}
@@ -213,7 +234,7 @@ func (l *live) outcome(e Effect) journal.Body {
 	case journal.NotExecuted, journal.Pending, journal.AsksAgain:
 		return s
 	}
-	s.Output = l.m.output(l.m.find(e.ID), "out")
+	s.Output = f.output(f.find(e.ID), "out")
 	return s
 }
 
@@ -228,40 +249,40 @@ func (l *live) response() []item.Item {
 	return list
 }
 
-func (l *live) prepared(e Effect) journal.Body {
-	b := randomPrepared(&l.d, l.m).(*journal.Prepared)
+func (l *live) prepared(f *Frame, e Effect) journal.Body {
+	b := randomPrepared(&l.d, f).(*journal.Prepared)
 	b.N, b.Upto, b.Same = e.ID.N, e.Upto, e.ID.N
-	if b.Manifest == nil && l.m.turn.manifest.Agent == l.m.agent {
-		b.Same = l.m.turn.same
+	if b.Manifest == nil && f.turn.manifest.Agent == f.agent {
+		b.Same = f.turn.same
 	} else if b.Manifest == nil {
 		b.Manifest = &journal.Manifest{}
 	}
 	if b.Manifest != nil {
-		b.Manifest.Agent = l.m.agent
+		b.Manifest.Agent = f.agent
 	}
 	if b.Manifest != nil && b.Manifest.ToolUse == "?" {
 		b.Manifest.ToolUse = ToolUseAgain
 	}
-	if checkView(b.View, l.m.items(b.Upto), l.m.unsent(b.Upto)) != nil {
+	if checkView(b.View, f.items(b.Upto), f.unsent(b.Upto)) != nil {
 		b.View = nil
 	}
 	return b
 }
 
-func (l *live) transferred(e Effect) journal.Body {
+func (l *live) transferred(f *Frame, e Effect) journal.Body {
 	b := &journal.Transferred{N: e.ID.N, P: e.ID.P, Agent: pick(&l.d, "a", "b")}
-	if c := l.m.find(journal.EffectID{Kind: journal.EffectTool, N: b.N, P: b.P}); c != nil {
-		b.Output = l.m.output(c, "over to you")
+	if c := f.find(journal.EffectID{Kind: journal.EffectTool, N: b.N, P: b.P}); c != nil {
+		b.Output = f.output(c, "over to you")
 	}
-	b.View = randomView(&l.d, l.m, len(l.m.history))
-	if l.m.checkTransferred(b) != nil {
+	b.View = randomView(&l.d, f, len(f.history))
+	if f.checkTransferred(b) != nil {
 		b.View = nil
 	}
 	return b
 }
 
-func (l *live) planned() journal.Body {
-	b := randomPlanned(&l.d, l.m).(*journal.Planned)
+func (l *live) planned(f *Frame) journal.Body {
+	b := randomPlanned(&l.d, f).(*journal.Planned)
 	if l.calm && len(b.Calls) == 0 {
 		b.Final = journal.FinalMessage
 	}
