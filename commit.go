@@ -35,6 +35,7 @@ func (d *drive) commit(batches []machine.Range) error {
 	facts := d.pending
 	d.pending, d.consume, d.staged = facts[:0], nil, nil
 	d.show(facts)
+	d.r.bells.ring(d.m.Run())
 	return nil
 }
 

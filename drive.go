@@ -124,6 +124,7 @@ func (d *drive) run() (res *Result, err error) {
 	}()
 	d.r.active.Store(d.m.Run(), d)
 	defer d.r.active.CompareAndDelete(d.m.Run(), d)
+	defer d.r.stops.Delete(d.m.Run())
 	returned := false
 	defer func() {
 		if !returned {

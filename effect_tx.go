@@ -120,6 +120,7 @@ func (d *drive) committed(l *lent) error {
 	d.m.Advance(uint64(d.records.size))
 	d.moved = true
 	d.show([]journal.Fact{l.fact})
+	d.r.bells.ring(d.m.Run())
 	return nil
 }
 

@@ -17,6 +17,8 @@ import (
 // everything else has ended when start returns. An error stops the driving.
 func (d *drive) start(e machine.Effect) error {
 	switch {
+	case d.stopsBefore(e):
+		return ErrStopped
 	case e.ID.Kind == journal.EffectTool:
 		return d.startTool(e)
 	case e.ID.Kind == journal.EffectWait:

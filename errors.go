@@ -30,6 +30,8 @@ var (
 	// ErrConflict: the state is not a beginning of the stored run, or decides what
 	// has moved on.
 	ErrConflict = errors.New("pawl: the state and the stored run have gone different ways")
+	// ErrStopped: the driving was stopped with StopAfterTurn. The run can be resumed.
+	ErrStopped = errors.New("pawl: the driving was stopped before the next turn")
 	// ErrDecided: the interruption was decided otherwise before.
 	ErrDecided = errors.New("pawl: the interruption was decided otherwise before")
 	// ErrNotOpen: the interruption is not open, or not of this run.

@@ -3,6 +3,7 @@ package pawl
 import (
 	"iter"
 
+	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
@@ -144,25 +145,32 @@ func (d *drive) show(facts []journal.Fact) {
 		return
 	}
 	for _, f := range facts {
-		switch b := f.Body.(type) {
-		case *journal.Responded:
-			for _, it := range b.Items {
-				d.send(&ItemCreated{Name: itemName(it), Item: it, Turn: b.ID.N})
+		showFact(d.m, f, d.send)
+	}
+}
+
+// showFact shows what a fact tells of that the machine has folded. There is one response a
+// turn, so that a response and its turn have the same number.
+func showFact(m *machine.Machine, f journal.Fact, show func(Event)) {
+	frame := m.Frame(f.Frame)
+	switch b := f.Body.(type) {
+	case *journal.Responded:
+		for _, it := range b.Items {
+			show(&ItemCreated{Name: itemName(it), Item: it, Turn: b.ID.N})
+		}
+	case *journal.Planned:
+		for i := range b.Calls {
+			if out := b.Calls[i].Output; !out.IsZero() && b.Calls[i].Gate == journal.Allow {
+				show(&ItemCreated{Name: ToolOutput, Item: out, Turn: b.N})
 			}
-		case *journal.Planned:
-			for i := range b.Calls {
-				if out := b.Calls[i].Output; !out.IsZero() && b.Calls[i].Gate == journal.Allow {
-					d.send(&ItemCreated{Name: ToolOutput, Item: out, Turn: d.m.Turn()})
-				}
-			}
-		case *journal.Intended:
-			if info, ok := d.m.Call(b.ID); ok {
-				d.send(&ToolStarted{Tool: info.Spec.Name, CallID: info.CallID, Key: d.m.KeyOf(b.ID), Attempt: b.ID.A})
-			}
-		case *journal.Settled:
-			if !b.Output.IsZero() && !b.Late && d.m.OutputOf(b.ID) == b.Output {
-				d.send(&ItemCreated{Name: ToolOutput, Item: b.Output, Turn: d.m.Turn()})
-			}
+		}
+	case *journal.Intended:
+		if info, ok := frame.Call(b.ID); ok {
+			show(&ToolStarted{Tool: info.Spec.Name, CallID: info.CallID, Key: frame.KeyOf(b.ID), Attempt: b.ID.A})
+		}
+	case *journal.Settled:
+		if !b.Output.IsZero() && !b.Late && frame.OutputOf(b.ID) == b.Output {
+			show(&ItemCreated{Name: ToolOutput, Item: b.Output, Turn: b.ID.N})
 		}
 	}
 }

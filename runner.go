@@ -42,6 +42,8 @@ type Runner struct {
 	once   sync.Once
 	memory *journal.Memory
 	active sync.Map // run id -> *drive
+	stops  sync.Map // run id -> true: to stop before the next turn
+	bells  bells
 }
 
 func (r *Runner) store() journal.Driver {
