@@ -65,7 +65,7 @@ func interruptionsOf(m *machine.Machine) []Interruption {
 	open := m.Interruptions()
 	list := make([]Interruption, 0, len(open))
 	for _, in := range open {
-		v := Interruption{ID: machine.InterruptionID(in.Frame, in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: m.Started().Agent,
+		v := Interruption{ID: machine.InterruptionID(in.Frame, in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: in.Route[len(in.Route)-1],
 			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, Digest: in.Digest,
 			NotBefore: timeOf(in.NotBefore), Expires: timeOf(in.Deadline), Note: in.Note}
 		switch in.Kind {
@@ -174,7 +174,7 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 	b := &journal.Decided{Call: call, Stage: stage, Digest: d.Digest, Verdict: d.Verdict, Sticky: d.Always,
 		Arguments: d.Arguments, Text: d.Message + d.Output, By: d.By, Why: d.Why, At: now.UnixMilli()}
 	if b.Digest.IsZero() {
-		b.Digest = askedAbout(m, call, stage)
+		b.Digest = askedAbout(m.Frame(frame), call, stage)
 	}
 	if d.Arguments != "" {
 		canonical, err := item.Canonical(d.Arguments)
@@ -188,8 +188,11 @@ func (d Decision) fact(m *machine.Machine, now time.Time) (journal.Fact, error) 
 
 // askedAbout returns the digest of the arguments that somebody is, or was, asked about at
 // a stage: the first question is about the model's own, whatever they were edited to since.
-func askedAbout(m *machine.Machine, call journal.EffectID, stage int) item.Digest {
-	info, _ := m.Call(call)
+func askedAbout(f *machine.Frame, call journal.EffectID, stage int) item.Digest {
+	if f == nil { // the decision is refused
+		return item.Digest{}
+	}
+	info, _ := f.Call(call)
 	if fc, err := info.Item.FunctionCall(); stage == 0 && info.Edited != "" && err == nil {
 		digest, _, _ := item.DigestArguments(argumentsOf(fc.Arguments)) // unreadable ones have a digest too
 		return digest

@@ -152,15 +152,23 @@ func (s *RunState) Reject(in Interruption, by, message string) error {
 // run, or with other arguments, is refused.
 func (s *RunState) decideOn(in Interruption, d Decision) error {
 	d.Digest = in.Digest
-	_, call, _, err := machine.ParseInterruptionID(in.ID)
+	frame, call, _, err := machine.ParseInterruptionID(in.ID)
 	switch {
 	case err != nil:
 	case in.Run != "" && in.Run != s.Run():
 		return s.refused(fmt.Errorf("%w: %s is of run %s", ErrDecision, in.ID, in.Run))
-	case in.Arguments != "" && in.Arguments != s.fold().Arguments(call):
+	case in.Arguments != "" && in.Arguments != s.asked(frame, call):
 		return s.refused(fmt.Errorf("%w: %s does not ask for %s", ErrDecision, in.ID, in.Arguments))
 	}
 	return s.Decide(d)
+}
+
+// asked returns the arguments of a call of a frame, empty if there is no such frame.
+func (s *RunState) asked(frame string, call journal.EffectID) string {
+	if f := s.fold().Frame(frame); f != nil {
+		return f.Arguments(call)
+	}
+	return ""
 }
 
 // Decide stages any decision. It returns ErrNotOpen, ErrDecided or ErrDecision, wrapped,

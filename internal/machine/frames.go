@@ -256,6 +256,19 @@ func (m *Machine) Frame(name string) *Frame {
 // Name returns the frame's name, empty for the run's own.
 func (f *Frame) Name() string { return f.name }
 
+// Caller returns the call that runs the frame, and the frame of that call; for the run's own
+// frame the call is zero.
+func (f *Frame) Caller() (frame string, call journal.EffectID) {
+	if f.parent == nil {
+		return "", call
+	}
+	return f.parent.name, f.call.id
+}
+
+// Closed says that the frame starts nothing new: the run is cancelled, or its caller is told of
+// a failure [M17.9].
+func (f *Frame) Closed() bool { return f.closed() }
+
 // Route returns the keys of the agents from the run's own to the frame's.
 func (f *Frame) Route() []string {
 	var route []string

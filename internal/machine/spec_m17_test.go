@@ -55,6 +55,12 @@ start 1.0: t1.0.1 key pawl_0092a5d8 not after 601000
 start 1.0: t1.1.1 key pawl_9a858eeb not after 601000
 status running`)
 	s.then("interruptions", "approval 1.0/1.2/1.0#0 k1 pay {} (desk > helper > clerk)\napproval 1.0/1.2/1.1#0 k2 pay {} (desk > helper > clerk)")
+	if in, call := s.m.Frame("1.0/1.2").Caller(); in != "1.0" || call != s.effect("t1.2.0") {
+		t.Errorf("called by %s of %q", call, in)
+	}
+	if in, call := s.m.Caller(); in != "" || call != (journal.EffectID{}) {
+		t.Errorf("called by %s of %q", call, in)
+	}
 	if a, b := s.m.Frame("1.0").KeyOf(s.effect("t1.0.1")), s.m.KeyOf(s.effect("t1.0.1")); a == b || a != Key("run-1", "1.0", s.effect("t1.0.0")) {
 		t.Errorf("keys %s and %s", a, b)
 	}
@@ -215,6 +221,11 @@ append 1.0: settled t1.1.0 dropped output n2 (cancelled)
 append 1.0/1.0: finished cancelled
 append 1.0: settled t1.0.0 dropped output n1 (stopped)
 sync`)
+	for frame, want := range map[string]bool{"": false, "1.0": true, "1.0/1.3": true} {
+		if got := s.m.Frame(frame).Closed(); got != want {
+			t.Errorf("frame %q closed: %v", frame, got)
+		}
+	}
 	s.refused(notDueText, "decide 1.0/1.1#0 approve", "finish cancelled frame=1.0", "intended m1.0.2 frame=1.0/1.3")
 	s.then("respond frame=1.0/1.3\ncall k1 wire {}", `
 append 1.0/1.3: responded m1.0.1
