@@ -21,7 +21,7 @@ func (d *drive) commit(batches []machine.Range) error {
 	var with []journal.Companion
 	for _, batch := range batches {
 		own := d.session.(ownSession)
-		with = append(with, own.Companion(d.batchID(batch.N), itemsOf(d.m, batch.From, batch.Upto)))
+		with = append(with, own.Companion(d.batchID(batch.N), storedItems(d.m, batch.From, batch.Upto)))
 	}
 	if len(d.consume) > 0 {
 		with = append(with, journal.Consume(d.consume...))

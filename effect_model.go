@@ -165,7 +165,7 @@ func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
 // what does stand there may be from an earlier run that began with the same words.
 func (d *drive) behindAnchor(tail, sent []Item, upto int, whole bool) ([]Item, bool) {
 	anchor := ""
-	for _, it := range itemsOf(d.m, 0, upto) {
+	for it := range d.m.Items(0, upto) {
 		if id := it.Head().ID; id != "" {
 			anchor = id
 		}

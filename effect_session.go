@@ -92,7 +92,7 @@ func answer(call Item, text string) (Item, error) {
 // appendSession appends a batch to a session outside the run store. That it failed
 // does not prove that it is absent: the session is read back before a retry.
 func (d *drive) appendSession(e machine.Effect) (journal.Body, error) {
-	items := itemsOf(d.m, e.From, e.Upto)
+	items := storedItems(d.m, e.From, e.Upto)
 	var err error
 	if b, ok := d.session.(session.BatchAppender); ok {
 		err = b.AppendBatch(d.ctx, d.batchID(e.ID.N), items)
@@ -113,8 +113,8 @@ const anchorItems = 8
 // batches. It compares the session's tail with the batch and the confirmed items before
 // it; what fits both ways, or neither, is ambiguous [M10].
 func (d *drive) reconcileSession(e machine.Effect) (journal.Body, error) {
-	before := itemsOf(d.m, 0, e.From)
-	batch := itemsOf(d.m, e.From, e.Upto)
+	before := storedItems(d.m, 0, e.From)
+	batch := storedItems(d.m, e.From, e.Upto)
 	anchor := before[max(0, len(before)-anchorItems):]
 	tail, err := d.session.Items(d.ctx, len(anchor)+len(batch)+1)
 	if err != nil {

@@ -22,8 +22,8 @@ const DefaultMaxTurns = 10
 
 // RunOptions are the options of a run; nil means all defaults. On a resume the run's
 // id, input and conversation are what they were: ID and the conversation fields must be
-// empty, and Session, if set, must be the session the run was started with. MaxTurns
-// and MaxParallelTools are the run's, too. Everything else belongs to the driving: give it
+// empty, and Session, if set, must be the session the run was started with. MaxTurns,
+// MaxParallelTools and OmitReasoningIDs are the run's, too. Everything else belongs to the driving: give it
 // again.
 type RunOptions struct {
 	// ID is the run's id; empty means a generated one. A run that exists with
@@ -49,6 +49,12 @@ type RunOptions struct {
 	// MaxParallelTools bounds the tools in flight; 0 means no bound. A resume does
 	// not change it.
 	MaxParallelTools int
+	// OmitReasoningIDs leaves the ids of reasoning items out of what is sent to the model,
+	// appended to the session and returned by Result, for servers that refuse an id they
+	// did not give or do not keep. What an older run left in the session stays as it is
+	// there, and is sent without ids. The ledger, and so the stream, has them. A resume
+	// does not change it.
+	OmitReasoningIDs bool
 	// Context is handed to user code as RunContext.Value. It is never stored:
 	// give it again on a resume.
 	Context any

@@ -35,7 +35,7 @@ type Result struct {
 	FinalOutput string
 	// Interruptions is what waits for a decision.
 	Interruptions []Interruption
-	// Usage sums the requests so far.
+	// Usage sums the requests so far; Requests returns each of them.
 	Usage Usage
 	// LastResponseID is the newest id a response had.
 	LastResponseID string

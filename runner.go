@@ -206,7 +206,7 @@ func (r *Runner) started(agent *Agent, input Input, opts *RunOptions) (*journal.
 	s := &journal.Started{Run: opts.ID, Agent: agent.key(), Digest: inputDigest(agent.key(), input), Input: input,
 		Session: r.sessionRef(opts.Session), Conversation: opts.ConversationID, Previous: opts.PreviousResponseID,
 		Auto: opts.AutoPreviousResponseID, MaxTurns: opts.MaxTurns, Parallel: opts.MaxParallelTools,
-		UniqueCallIDs: m.Info().UniqueCallIDs, Machine: machine.Version}
+		UniqueCallIDs: m.Info().UniqueCallIDs, OmitReasoningIDs: opts.OmitReasoningIDs, Machine: machine.Version}
 	if s.Run == "" {
 		s.Run = newRunID()
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
-	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -231,13 +230,4 @@ func (s *RunState) Fork(id string) (*RunState, error) {
 	f.records.add([]journal.Record{rec})
 	f.staged = append([]Decision(nil), s.staged...)
 	return f, nil
-}
-
-// items collects the items of a range of the history.
-func itemsOf(m *machine.Machine, from, upto int) []Item {
-	list := make([]item.Item, 0, upto-from)
-	for it := range m.Items(from, upto) {
-		list = append(list, it)
-	}
-	return list
 }

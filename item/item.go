@@ -126,3 +126,26 @@ func (it *Item) UnmarshalJSON(raw []byte) error {
 	*it = parsed
 	return nil
 }
+
+// WithoutID returns the item without its member "id"; the others keep their order and their values. It returns the item
+// itself if there is no id.
+func (it Item) WithoutID() Item {
+	dst := append(make([]byte, 0, len(it.raw)), '{')
+	found := false
+	err := jsonscan.Object(it.raw, func(key, value string) error {
+		if key == "id" {
+			found = true
+			return nil
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonscan.AppendString(dst, key), ':')
+		dst = append(dst, value...)
+		return nil
+	})
+	if err != nil || !found {
+		return it
+	}
+	return Item{string(append(dst, '}'))}
+}

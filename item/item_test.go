@@ -192,3 +192,25 @@ func viewErrors(it item.Item) map[string]error {
 	_, errs["ApprovalResponse"] = it.ApprovalResponse()
 	return errs
 }
+
+func TestWithoutID(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"id":"rs_1","type":"reasoning","summary":[]}`:           `{"type":"reasoning","summary":[]}`,
+		`{"type":"reasoning","id":"rs_1","n": 1.0 ,"e":"\u0041"}`: `{"type":"reasoning","n":1.0,"e":"\u0041"}`,
+		`{"id":1,"a\"b":{"id":2},"id":null}`:                      `{"a\"b":{"id":2}}`,
+		`{"id":"x"}`:                                              `{}`,
+		`{ "type":"reasoning"}`:                                   `{ "type":"reasoning"}`,
+		`{}`:                                                      `{}`,
+	} {
+		it, err := item.ParseString(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := it.WithoutID().Raw(); got != want {
+			t.Errorf("%s became %s, want %s", in, got, want)
+		}
+	}
+	if (item.Item{}).WithoutID() != (item.Item{}) {
+		t.Error("the zero item became another")
+	}
+}

@@ -108,6 +108,7 @@ var encodings = []struct {
 	{&journal.Expired{Call: id('t', 1, 0, 0), Stage: 2}, `{"id":"t1.0.0","stage":2}`},
 	{&journal.Expired{}, `{}`},
 	{&journal.Cancelled{By: "pawl", Successor: "r2"}, `{"by":"pawl","successor":"r2"}`},
+	{&journal.Started{Agent: "desk", OmitReasoningIDs: true, Machine: 1}, `{"agent":"desk","omitids":true,"machine":1}`},
 	{&journal.Started{Agent: "desk", Guards: journal.GuardsBoth}, `{"agent":"desk","guards":"both"}`},
 	{&journal.Loaded{Items: items(`{}`), View: []journal.Span{{From: 0, Upto: 1}, {Item: item.FromTrusted(oddItem)}, {}}},
 		`{"items":[{}],"view":[{"upto":1},{"item":` + oddItem + `},{}]}`},

@@ -73,6 +73,8 @@ type Started struct {
 	UniqueCallIDs bool
 	// Guards are the guardrails on Input.
 	Guards Guards
+	// OmitReasoningIDs says that reasoning items are sent and stored without their ids.
+	OmitReasoningIDs bool
 	// Machine is the version of the rules the run started under.
 	Machine int
 }

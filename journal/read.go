@@ -90,6 +90,8 @@ func (b *Started) read(name, value string) error {
 		return scanFlag(&b.UniqueCallIDs, value)
 	case "guards":
 		return scanWord(&b.Guards, value, GuardsBlocking, GuardsParallel, GuardsBoth)
+	case "omitids":
+		return scanFlag(&b.OmitReasoningIDs, value)
 	case "machine":
 		return scanInt(&b.Machine, value)
 	}

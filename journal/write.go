@@ -100,6 +100,7 @@ func appendStarted(dst []byte, b *Started) []byte {
 	dst = appendInt(dst, "parallel", int64(b.Parallel))
 	dst = appendFlag(dst, "unique", b.UniqueCallIDs)
 	dst = appendText(dst, "guards", string(b.Guards))
+	dst = appendFlag(dst, "omitids", b.OmitReasoningIDs)
 	return appendInt(dst, "machine", int64(b.Machine))
 }
 
