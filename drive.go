@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/journal"
-	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/session"
 )
 
@@ -305,15 +304,4 @@ func (d *drive) wakeUp() {
 	case d.wake <- struct{}{}:
 	default:
 	}
-}
-
-// input returns the items of a range as a request input, growing the one of the last
-// request where it can.
-func (d *drive) input(from, upto int) model.Input {
-	q := &d.request
-	if from != q.from || q.upto > upto {
-		q.input, q.from, q.upto = model.Input{}, from, from
-	}
-	q.input, q.upto = q.input.Append(itemsOf(d.m, q.upto, upto)...), upto
-	return q.input
 }

@@ -37,7 +37,7 @@ func (d *drive) free() { d.calling.Store(nil) }
 func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 	m := d.agent.model(d.opts)
 	man, _ := d.m.Manifest()
-	req := &model.Request{Static: &d.offered(man).static, Input: d.input(e.From, e.Upto),
+	req := &model.Request{Static: &d.offered(man).static, Input: d.input(e),
 		PreviousResponseID: e.Previous, ConversationID: d.m.Started().Conversation}
 	ctx := d.busy()
 	defer d.free()
@@ -141,7 +141,7 @@ func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: the model's adapter cannot read it", ErrDeliveryAmbiguous)
 	}
-	sent := itemsOf(d.m, e.From, e.Upto)
+	sent := append(viewItems(d.m, e.View), itemsOf(d.m, e.From, e.Upto)...)
 	const most = 200
 	tail, err := reader.ConversationTail(d.ctx, d.m.Started().Conversation, most)
 	if err != nil {

@@ -2,7 +2,9 @@ package pawl
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/item"
@@ -26,7 +28,29 @@ func (d *drive) load() (journal.Body, error) {
 			b.Healed = append(b.Healed, out)
 		}
 	}
+	if d.opts.MergeInput != nil {
+		if err := d.merge(b); err != nil {
+			return nil, because(errors.New("pawl: RunOptions.MergeInput"), err)
+		}
+	}
 	return b, nil
+}
+
+// merge asks what the model is to read instead of the session's history and the input.
+func (d *drive) merge(b *journal.Loaded) error {
+	history, input := slices.Concat(b.Items, b.Healed), slices.Clone(d.m.Started().Input)
+	list, err := d.opts.MergeInput(d.ctx, slices.Clone(history), slices.Clone(input))
+	if err == nil {
+		err = checkItems(list)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(list) == 0:
+		return errors.New("pawl: it returned no items")
+	}
+	b.View = viewOf(list, append(history, input...))
+	return d.m.Check(journal.Fact{Body: b})
 }
 
 const healedText = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."

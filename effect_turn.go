@@ -12,6 +12,7 @@ import (
 // request is what the drive keeps from turn to turn to build the next request from.
 type request struct {
 	input      model.Input
+	view       []journal.Span // what of the input is not the range
 	from, upto int
 	offer      *offer   // of the newest turn
 	others     []*offer // of turns before, with the same instructions and prompt
@@ -104,4 +105,19 @@ func (d *drive) judge(e machine.Effect) (journal.Body, error) {
 		return nil, err
 	}
 	return &journal.Judged{N: e.ID.N, Final: v.Final, Text: strings.ToValidUTF8(v.Output, "\uFFFD")}, nil
+}
+
+// input returns what a request sends, growing what the last one sent where it can.
+func (d *drive) input(e machine.Effect) model.Input {
+	q := &d.request
+	if e.From != q.from || q.upto > e.Upto || !sameView(e.View, q.view) {
+		q.input, q.view, q.from, q.upto = model.NewInput(viewItems(d.m, e.View)...), e.View, e.From, e.From
+	}
+	q.input, q.upto = q.input.Append(itemsOf(d.m, q.upto, e.Upto)...), e.Upto
+	return q.input
+}
+
+// sameView says that two views are one value.
+func sameView(a, b []journal.Span) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

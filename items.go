@@ -1,8 +1,11 @@
 package pawl
 
 import (
+	"slices"
+
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // itemsOf collects the items of a range of the history, as they are sent and shown.
@@ -31,4 +34,43 @@ func storedItems(m *machine.Machine, from, upto int) []Item {
 		list = append(list, it)
 	}
 	return append(list, itemsOf(m, held, upto)...)
+}
+
+// viewItems collects the items of a view as they are sent: those that are the view's own as
+// they are.
+func viewItems(m *machine.Machine, view []journal.Span) (list []Item) {
+	for _, s := range view {
+		if !s.Item.IsZero() {
+			list = append(list, s.Item)
+			continue
+		}
+		list = append(list, itemsOf(m, s.From, s.Upto)...)
+	}
+	return list
+}
+
+// viewOf writes a list of items as a view of a history: what is in it as its place, each
+// place once, and the rest as items. There is no view if the list is the history.
+func viewOf(list, history []Item) (view []journal.Span) {
+	if slices.Equal(list, history) {
+		return nil
+	}
+	places := make(map[Item][]int, len(history))
+	for i, it := range history {
+		places[it] = append(places[it], i)
+	}
+	for _, it := range list {
+		at := places[it]
+		if len(at) == 0 {
+			view = append(view, journal.Span{Item: it})
+			continue
+		}
+		places[it] = at[1:]
+		if n := len(view); n > 0 && view[n-1].Item.IsZero() && view[n-1].Upto == at[0] {
+			view[n-1].Upto++
+			continue
+		}
+		view = append(view, journal.Span{From: at[0], Upto: at[0] + 1})
+	}
+	return view
 }

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"unicode/utf8"
 
 	"github.com/pawl-agents/pawl/item"
@@ -38,6 +39,13 @@ type RunOptions struct {
 	ConversationID         string
 	PreviousResponseID     string
 	AutoPreviousResponseID bool
+	// MergeInput says what the model is to read of what the session held and of the input,
+	// in which order, and what else; nil means one behind the other. It is called once a
+	// run that has a session, also an empty one; what it returned is recorded, so that a
+	// resume does not ask again. The session gets the input as it is. A list without
+	// items, an output before its call and a call without its output are errors, which
+	// fail the run, resumably, as its own do.
+	MergeInput func(ctx context.Context, history, input []Item) ([]Item, error)
 	// Supersede closes an open run that waits for decisions on the same session or
 	// conversation, instead of refusing to start with ErrSessionWaiting: its open calls
 	// are settled, what it owes the session is appended, and deciding or resuming it
