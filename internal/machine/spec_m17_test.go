@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -105,7 +106,7 @@ func TestM17_3_ANestedRunStarts(t *testing.T) {
 	s.given("start frame=1.0").refused(notDueText, "start frame=1.0")
 	s.then("call t1.0.0", "true c1 {} by= attempt=1 edited=false")
 	s.given("decide 1.2#0 approve by=bob", "start frame=1.2 conversation=c").nested("1.2", "tool ask agent=helper", "call c1 ask {}")
-	s.refused(notDueText, "start frame=1.2/1.0 conversation=c").given("start frame=1.2/1.0 conversation=d")
+	s.refused(notDueText, "start frame=1.2/1.0 conversation=c", "start frame=1.2/1.0 session=own").given("start frame=1.2/1.0 conversation=d")
 
 	chained := planned(t, "start previous=resp_0", "tool ask agent=helper", "call c1 ask {}")
 	chained.refused(notDueText, "start frame=1.0 previous=resp_0", "start frame=1.0 previous=resp_1").given("start frame=1.0 previous=resp_9")
@@ -183,10 +184,11 @@ start v1.0.1 of t1.0.0`)
 	s.refused(notDueText, "settle t1.0.1 done")
 	s.then("settle t1.0.1 failed | out of turns", "append settled t1.0.1 failed output c1 out of turns\nsync\nstart p2.0.1 upto 3")
 
-	e := entered(t, "start", "tool ask agent=helper told").nested("1.0", "tool pay ask expires=10 fails", "call n1 pay {}")
+	e := entered(t, "start", "tool ask agent=helper told").nested("1.0", "tool pay ask expires=10 fails", "call n1 pay {}\ncall n2 pay {}")
 	e.given("wait 10ms").then("ready", `
 append 1.0: expired 1.0/1.0#0
 append 1.0: settled t1.0.0 dropped output n1 (cancelled)
+append 1.0: settled t1.1.0 dropped output n2 (cancelled)
 append 1.0: finished cancelled
 sync
 start v1.0.1 of t1.0.0
@@ -271,6 +273,21 @@ append finished cancelled
 sync
 status cancelled`)
 	s.refused(notDueText, "settle t1.3.1 done", "fail v1.3.1", "fail e1.4.1", "start frame=1.4")
+
+	// The frame 1.10 is not inside the frame 1.1.
+	many := planned(t, "start", "tool ask agent=helper", calls(11, "ask")).given("start frame=1.1", "start frame=1.10")
+	many.nested("1.10", "tool pay", "call n1 pay {}").in("1.10", "settle t1.0.1 unknown")
+	many.given("ended p1.0.1 frame=1.1", "ended p2.0.1 frame=1.10", "cancel")
+	many.then("request 13 14", "13 output c1 (stopped)").then("request 22 23", "22 output c10 (unknown)")
+}
+
+// calls are calls of a tool, one a line.
+func calls(n int, tool string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "call c%d %s {}\n", i, tool)
+	}
+	return b.String()
 }
 
 func TestM17_11_EnterAndLeaveFail(t *testing.T) {
