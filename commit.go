@@ -20,8 +20,8 @@ func (d *drive) commit(batches []machine.Range) error {
 	recs := d.encode(d.pending)
 	var with []journal.Companion
 	for _, batch := range batches {
-		own := d.session.(ownSession)
-		with = append(with, own.Companion(d.batchID(batch.N), storedItems(d.m, batch.From, batch.Upto)))
+		own := d.root.session.(ownSession)
+		with = append(with, own.Companion(d.root.batchID(batch.N), storedItems(d.root.m, batch.From, batch.Upto)))
 	}
 	if len(d.consume) > 0 {
 		with = append(with, journal.Consume(d.consume...))
@@ -39,7 +39,7 @@ func (d *drive) commit(batches []machine.Range) error {
 	return nil
 }
 
-func (d *drive) batchID(n int) string { return fmt.Sprintf("%s/%d", d.m.Run(), n) }
+func (f *frame) batchID(n int) string { return fmt.Sprintf("%s/%d", f.d.m.Run(), n) }
 
 // encode draws the salts once: a repeated append writes the same bytes.
 func (d *drive) encode(facts []journal.Fact) []journal.Record {
@@ -124,7 +124,7 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 			return false, err
 		}
 		f.Time = now.UnixMilli()
-		if s, ok := f.Body.(*journal.Settled); ok && (!saysWhat(s) || d.m.OutputOf(s.ID) == s.Output) {
+		if s, ok := f.Body.(*journal.Settled); ok && (!saysWhat(s) || d.outputOf(f.Frame, s.ID) == s.Output) {
 			d.consume = append(d.consume, e.Key) // the ledger says so already
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/journal"
-	"github.com/pawl-agents/pawl/session"
 )
 
 // drive is one process's hold on a run: it asks the machine what comes next, records
@@ -17,9 +16,7 @@ import (
 type drive struct {
 	r       *Runner
 	store   journal.Driver
-	agent   *Agent
-	opts    *RunOptions
-	session session.Session
+	root    *frame
 	resumed bool
 	staged  []Decision  // submitted, for the state of an error
 	stays   func() bool // says of the claimed run that it is not to be driven; may be nil
@@ -38,16 +35,16 @@ type drive struct {
 	cancel context.CancelCauseFunc
 	bg     context.Context // for the store: what happened is recorded also after ctx
 	emit   func(Event) bool
-	inEmit bool  // the reader's code runs
-	gone   bool  // the reader left
-	err    error // the first error, for the caller
-	shown  bool  // output of the current attempt was visible
+	inEmit bool                      // the reader's code runs
+	gone   bool                      // the reader left
+	causes map[*journal.Failed]error // behind the failures of this drive
+	shown  bool                      // output of the current attempt was visible
 	ended  chan struct{}
 
 	outcomes chan outcome
 	next     chan *body // to a goroutine that has run one
 	queue    []outcome
-	bodies   map[journal.EffectID]*body
+	bodies   map[effectRef]*body
 	beside   int  // waits, and questions about calls
 	moved    bool // a transaction moved the run on
 	alarm    chan struct{}
@@ -62,23 +59,21 @@ type drive struct {
 	unsaved  []journal.Record
 	handed   []machine.Effect // not started yet
 	left     bool             // a body was left running
-
-	request request
-	read    reading
 }
 
 // outcome is how an effect ended.
 type outcome struct {
-	id   journal.EffectID
+	of   effectRef
 	body journal.Body // the fact; nil if the effect ended without one
 	err  error        // the error behind a failed fact
 }
 
 func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
 	d := &drive{r: r, store: r.store(), emit: emit, caller: ctx, bg: context.WithoutCancel(ctx), m: machine.New(),
-		outcomes: make(chan outcome, 16), next: make(chan *body), bodies: make(map[journal.EffectID]*body), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
+		outcomes: make(chan outcome, 16), next: make(chan *body), bodies: make(map[effectRef]*body), causes: make(map[*journal.Failed]error), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
+	d.root = &frame{d: d, m: d.m.Frame("")}
 	return d
 }
 
@@ -140,7 +135,7 @@ func (d *drive) run() (res *Result, err error) {
 // hello shows what every stream begins with.
 func (d *drive) hello() {
 	d.send(&RunStarted{Run: d.m.Run(), Resumed: d.resumed})
-	d.send(&AgentUpdated{Agent: d.agent})
+	d.send(&AgentUpdated{Agent: d.root.agent})
 }
 
 func (d *drive) loop() (*Result, error) {
@@ -230,7 +225,7 @@ func (d *drive) end(status machine.Status) (*Result, error) {
 // another one than when the call was planned.
 func (d *drive) unchanged() error {
 	for id := range d.m.Startable() {
-		if err := d.changed(id); err != nil {
+		if err := d.root.changed(id); err != nil {
 			return err
 		}
 	}
@@ -243,7 +238,7 @@ func (d *drive) result() (*Result, error) {
 	s := newState(d.records, nil)
 	s.machine = d.m
 	res := newResult(d.m, s)
-	res.output = d.agent.Output
+	res.output = d.root.agent.Output
 	if d.m.Cancelled() {
 		return res, &RunError{Run: d.m.Run(), State: s, Err: cancelled(d.m)}
 	}
@@ -253,7 +248,7 @@ func (d *drive) result() (*Result, error) {
 // failure is the first error of the drive, or what the ledger says of it.
 func (d *drive) failure() error {
 	f := d.m.Failure()
-	err := d.err
+	err := d.causes[f]
 	switch {
 	case f.Code == machine.CodeMaxTurns:
 		err = &MaxTurnsError{MaxTurns: d.m.MaxTurns()}

@@ -34,14 +34,14 @@ func (d *drive) free() { d.calling.Store(nil) }
 
 // callModel makes one attempt. Every attempt of a turn sends the same request, also in
 // another process: what the turn recorded is what is sent.
-func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
-	m := d.agent.model(d.opts)
-	man, _ := d.m.Manifest()
-	req := &model.Request{Static: &d.offered(man).static, Input: d.input(e),
-		PreviousResponseID: e.Previous, ConversationID: d.m.Started().Conversation}
-	ctx := d.busy()
-	defer d.free()
-	if len(d.wake) > 0 {
+func (f *frame) callModel(e machine.Effect) (journal.Body, error) {
+	m := f.agent.model(f.opts)
+	man, _ := f.m.Manifest()
+	req := &model.Request{Static: &f.offered(man).static, Input: f.input(e),
+		PreviousResponseID: e.Previous, ConversationID: f.m.Started().Conversation}
+	ctx := f.d.busy()
+	defer f.d.free()
+	if len(f.d.wake) > 0 {
 		return nil, errWoken
 	}
 	timeout := req.Static.Settings.Limit()
@@ -50,28 +50,28 @@ func (d *drive) callModel(e machine.Effect) (journal.Body, error) {
 		ctx, stop = context.WithTimeout(ctx, timeout)
 		defer stop()
 	}
-	if d.request.turn != e.ID.N {
-		d.request.turn, d.request.attempts = e.ID.N, e.ID.A-1
+	if f.request.turn != e.ID.N {
+		f.request.turn, f.request.attempts = e.ID.N, e.ID.A-1
 	}
-	if d.shown = false; e.ID.A > 1 {
-		d.send(&Reset{Turn: e.ID.N, Attempt: e.ID.A})
+	if f.d.shown = false; e.ID.A > 1 {
+		f.d.send(&Reset{Turn: e.ID.N, Attempt: e.ID.A})
 	}
-	if d.gone {
+	if f.d.gone {
 		return nil, model.ErrAbandoned
 	}
-	res, err := m.Call(ctx, req, d.emitter(e.ID))
+	res, err := m.Call(ctx, req, f.emitter(e.ID))
 	if err == nil {
 		err = checkResponse(res)
 	}
 	switch {
 	case err == nil:
 		return &journal.Responded{ID: e.ID, ResponseID: res.ID, RequestID: res.RequestID, Items: res.Items, Usage: usageOf(res.Usage)}, nil
-	case errors.Is(ctx.Err(), context.Canceled) && d.ctx.Err() == nil:
+	case errors.Is(ctx.Err(), context.Canceled) && f.d.ctx.Err() == nil:
 		return nil, errWoken
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && d.ctx.Err() == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && f.d.ctx.Err() == nil:
 		err = &TimeoutError{Err: err}
 	}
-	return d.failedCall(e.ID, err), err
+	return f.failedCall(e.ID, err), err
 }
 
 // checkResponse refuses what a ledger could not give back: a model may be anybody's.
@@ -88,25 +88,25 @@ func checkResponse(res *model.Response) error {
 // failedCall is the fact of a failed attempt. The attempt is followed by another if
 // the settings say so, the server did not process it or keeps nothing, and nothing of it
 // was visible.
-func (d *drive) failedCall(id journal.EffectID, err error) *journal.Failed {
-	f := &journal.Failed{ID: id, Code: code(err), Error: errorText(err), Unknown: true}
+func (f *frame) failedCall(id journal.EffectID, err error) *journal.Failed {
+	failed := &journal.Failed{ID: id, Code: code(err), Error: errorText(err), Unknown: true}
 	var me *model.Error
 	retryable := false
 	var pause time.Duration
 	if errors.As(err, &me) {
-		f.Unknown = me.Delivery != model.DeliveryRefused
+		failed.Unknown = me.Delivery != model.DeliveryRefused
 		retryable, pause = me.Retryable, me.RetryAfter
 	}
 	var te *TimeoutError
 	retryable = retryable || errors.As(err, &te)
-	repeatable := !f.Unknown || d.m.Started().Conversation == ""
-	s := d.request.offer.static.Settings
-	n := id.A - d.request.attempts // of this drive: whoever resumes a run tries anew
-	if s == nil || s.Retry == nil || !retryable || !repeatable || d.shown || n > s.Retry.MaxRetries {
-		return f
+	repeatable := !failed.Unknown || f.m.Started().Conversation == ""
+	s := f.request.offer.static.Settings
+	n := id.A - f.request.attempts // of this drive: whoever resumes a run tries anew
+	if s == nil || s.Retry == nil || !retryable || !repeatable || f.d.shown || n > s.Retry.MaxRetries {
+		return failed
 	}
-	f.RetryAt = time.Now().Add(s.Retry.Delay(n, pause)).UnixMilli()
-	return f
+	failed.RetryAt = time.Now().Add(s.Retry.Delay(n, pause)).UnixMilli()
+	return failed
 }
 
 func usageOf(u *model.Usage) *journal.Usage {
@@ -119,35 +119,35 @@ func usageOf(u *model.Usage) *journal.Usage {
 
 // emitter shows the events of an attempt; nil without a reader, so that the model
 // need not stream.
-func (d *drive) emitter(id journal.EffectID) func(*model.Event) bool {
-	if d.emit == nil {
+func (f *frame) emitter(id journal.EffectID) func(*model.Event) bool {
+	if f.d.emit == nil {
 		return nil
 	}
 	return func(ev *model.Event) bool {
 		if kind, ok := deltaKinds[ev.Kind]; ok {
-			d.shown = true
-			d.send(&Delta{Kind: kind, Text: ev.Delta, Turn: id.N, Attempt: id.A, ItemID: ev.ItemID, OutputIndex: ev.OutputIndex})
+			f.d.shown = true
+			f.d.send(&Delta{Kind: kind, Text: ev.Delta, Turn: id.N, Attempt: id.A, ItemID: ev.ItemID, OutputIndex: ev.OutputIndex})
 		} else {
-			d.send(&RawModelEvent{Type: ev.Type, Data: slices.Clone(ev.Raw), Turn: id.N, Attempt: id.A})
+			f.d.send(&RawModelEvent{Type: ev.Type, Data: slices.Clone(ev.Raw), Turn: id.N, Attempt: id.A})
 		}
-		return !d.gone
+		return !f.d.gone
 	}
 }
 
 // reconcileModel finds out what became of a request on a conversation: the whole
 // response stands there, or nothing of the request does, or nobody can tell [M5].
-func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
-	reader, ok := d.agent.model(d.opts).(model.ConversationReader)
+func (f *frame) reconcileModel(e machine.Effect) (journal.Body, error) {
+	reader, ok := f.agent.model(f.opts).(model.ConversationReader)
 	if !ok {
 		return nil, fmt.Errorf("%w: the model's adapter cannot read it", ErrDeliveryAmbiguous)
 	}
-	sent := append(viewItems(d.m, e.View), itemsOf(d.m, e.From, e.Upto)...)
+	sent := append(viewItems(f.m, e.View), itemsOf(f.m, e.From, e.Upto)...)
 	const most = 200
-	tail, err := reader.ConversationTail(d.ctx, d.m.Started().Conversation, most)
+	tail, err := reader.ConversationTail(f.d.ctx, f.m.Started().Conversation, most)
 	if err != nil {
 		return nil, err
 	}
-	after, ok := d.behindAnchor(tail, sent, e.From, len(tail) < most)
+	after, ok := f.behindAnchor(tail, sent, e.From, len(tail) < most)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%w: the last known item is not in it", ErrDeliveryAmbiguous)
@@ -163,9 +163,9 @@ func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
 // history below upto that the server gave an id. Without such an item, before a run's
 // first response, only a conversation is understood that holds nothing of what was sent:
 // what does stand there may be from an earlier run that began with the same words.
-func (d *drive) behindAnchor(tail, sent []Item, upto int, whole bool) ([]Item, bool) {
+func (f *frame) behindAnchor(tail, sent []Item, upto int, whole bool) ([]Item, bool) {
 	anchor := ""
-	for it := range d.m.Items(0, upto) {
+	for it := range f.m.Items(0, upto) {
 		if id := it.Head().ID; id != "" {
 			anchor = id
 		}

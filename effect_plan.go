@@ -17,25 +17,25 @@ const ruleTimeout = 30 * time.Second
 
 // plan reads a response: its calls, or what it means that there are none. Everything
 // that can make it fail is looked at before any rule of the user's runs [M7].
-func (d *drive) plan() (journal.Body, error) {
-	n, items, man := d.m.Response()
+func (f *frame) plan() (journal.Body, error) {
+	n, items, man := f.m.Response()
 	b := &journal.Planned{N: n}
-	d.read.n = 0
-	clear(d.read.enabled)
-	calls, err := d.readCalls(b, items, man)
+	f.read.n = 0
+	clear(f.read.enabled)
+	calls, err := f.readCalls(b, items, man)
 	if err != nil {
 		return nil, err
 	}
-	d.read.n, d.read.calls = n, calls
+	f.read.n, f.read.calls = n, calls
 	if len(calls) == 0 {
-		if err := d.planFinal(b, items); err != nil {
+		if err := f.planFinal(b, items); err != nil {
 			return nil, err
 		}
 		return b, nil
 	}
 	b.Calls = make([]journal.PlannedCall, len(calls))
 	for i := range calls {
-		if err := d.planCall(&calls[i]); err != nil {
+		if err := f.planCall(&calls[i]); err != nil {
 			return nil, err
 		}
 		b.Calls[i] = calls[i].plan
@@ -61,26 +61,26 @@ type reading struct {
 }
 
 // readCalls finds the calls of a response and tells twins, replays and unknown tools.
-func (d *drive) readCalls(b *journal.Planned, items []Item, man *journal.Manifest) ([]plannedCall, error) {
-	calls := slices.Grow(d.read.calls[:0], len(items))
-	heads := d.m.Heads()
+func (f *frame) readCalls(b *journal.Planned, items []Item, man *journal.Manifest) ([]plannedCall, error) {
+	calls := slices.Grow(f.read.calls[:0], len(items))
+	heads := f.m.Heads()
 	for p, it := range items {
 		c := plannedCall{plan: journal.PlannedCall{P: p}, item: it, kind: heads[p].Type}
 		if c.kind != item.TypeFunctionCall && !it.NeedsOutput() {
 			continue
 		}
-		if err := d.readCall(&c); err != nil {
+		if err := f.readCall(&c); err != nil {
 			return nil, err
 		}
-		if err := d.recognise(calls, &c); err != nil {
+		if err := f.recognise(calls, &c); err != nil {
 			return nil, err
 		}
-		if err := d.disable(&c); err != nil {
+		if err := f.disable(&c); err != nil {
 			return nil, err
 		}
 		c.plan.Tool = place(b, man, c.tool)
 		if c.tool == nil && !c.plan.Twin && c.plan.Output.IsZero() {
-			if err := d.notFound(&c); err != nil {
+			if err := f.notFound(&c); err != nil {
 				return nil, err
 			}
 		}
@@ -90,14 +90,14 @@ func (d *drive) readCalls(b *journal.Planned, items []Item, man *journal.Manifes
 }
 
 // readCall reads one call. A tool that is not a function is none of the agent's.
-func (d *drive) readCall(c *plannedCall) (err error) {
+func (f *frame) readCall(c *plannedCall) (err error) {
 	switch c.kind {
 	case item.TypeFunctionCall:
 		if c.fc, err = c.item.FunctionCall(); err != nil {
 			return err
 		}
 		c.fc.Arguments = argumentsOf(c.fc.Arguments)
-		c.tool = d.tool(c.fc.Name)
+		c.tool = f.tool(c.fc.Name)
 	case item.TypeCustomToolCall:
 		cc, err := c.item.CustomToolCall()
 		if err != nil {
@@ -105,7 +105,7 @@ func (d *drive) readCall(c *plannedCall) (err error) {
 		}
 		c.fc = item.FunctionCall{CallID: cc.CallID, Name: cc.Name, Arguments: cc.Input}
 	default:
-		return &ToolNotFoundError{Tool: strings.TrimSuffix(string(c.kind), "_call"), CallID: c.item.Head().CallID, Tools: d.toolNames()}
+		return &ToolNotFoundError{Tool: strings.TrimSuffix(string(c.kind), "_call"), CallID: c.item.Head().CallID, Tools: f.toolNames()}
 	}
 	c.plan.Digest, _, c.err = item.DigestArguments(c.fc.Arguments)
 	return nil
@@ -113,20 +113,20 @@ func (d *drive) readCall(c *plannedCall) (err error) {
 
 // disable takes the tool from a call that would run it, if it is disabled now. Each tool is
 // asked about once.
-func (d *drive) disable(c *plannedCall) error {
+func (f *frame) disable(c *plannedCall) error {
 	if c.tool == nil || c.tool.enabled == nil || !c.plan.Output.IsZero() {
 		return nil
 	}
-	on, asked := d.read.enabled[c.tool]
+	on, asked := f.read.enabled[c.tool]
 	if !asked {
 		var err error
-		if on, err = c.tool.isEnabled(d.ctx, d.turnContext(d.m.Turn())); err != nil {
+		if on, err = c.tool.isEnabled(f.d.ctx, f.turnContext(f.m.Turn())); err != nil {
 			return err
 		}
-		if d.read.enabled == nil {
-			d.read.enabled = make(map[*Tool]bool)
+		if f.read.enabled == nil {
+			f.read.enabled = make(map[*Tool]bool)
 		}
-		d.read.enabled[c.tool] = on
+		f.read.enabled[c.tool] = on
 	}
 	if !on {
 		c.tool = nil
@@ -135,12 +135,12 @@ func (d *drive) disable(c *plannedCall) error {
 }
 
 // notFound answers a call without a tool, or is the error that fails the run.
-func (d *drive) notFound(c *plannedCall) (err error) {
-	disabled := c.kind == item.TypeFunctionCall && d.tool(c.fc.Name) != nil
-	if d.opts.ToolNotFound == FailRun {
-		return &ToolNotFoundError{Tool: c.fc.Name, CallID: c.fc.CallID, Disabled: disabled, Tools: d.toolNames()}
+func (f *frame) notFound(c *plannedCall) (err error) {
+	disabled := c.kind == item.TypeFunctionCall && f.tool(c.fc.Name) != nil
+	if f.opts.ToolNotFound == FailRun {
+		return &ToolNotFoundError{Tool: c.fc.Name, CallID: c.fc.CallID, Disabled: disabled, Tools: f.toolNames()}
 	}
-	c.plan.Output, err = answer(c.item, d.errorText(ToolErrorNotFound, c, d.notFoundText(c.fc.Name, disabled)))
+	c.plan.Output, err = answer(c.item, f.errorText(ToolErrorNotFound, c, f.notFoundText(c.fc.Name, disabled)))
 	return err
 }
 
@@ -164,7 +164,7 @@ func place(b *journal.Planned, man *journal.Manifest, t *Tool) int {
 
 // recognise marks a call that repeats one of the same response, or one that the run
 // has a record of. The same id with other arguments or another tool is refused.
-func (d *drive) recognise(before []plannedCall, c *plannedCall) error {
+func (f *frame) recognise(before []plannedCall, c *plannedCall) error {
 	for i := range before {
 		if before[i].fc.CallID != c.fc.CallID {
 			continue
@@ -175,7 +175,7 @@ func (d *drive) recognise(before []plannedCall, c *plannedCall) error {
 		c.plan.Twin = true
 		return nil
 	}
-	out, ok, err := d.m.Recorded(c.fc.CallID, c.fc.Name, c.plan.Digest)
+	out, ok, err := f.m.Recorded(c.fc.CallID, c.fc.Name, c.plan.Digest)
 	if err != nil {
 		return &CallIDError{CallID: c.fc.CallID}
 	}
@@ -185,22 +185,22 @@ func (d *drive) recognise(before []plannedCall, c *plannedCall) error {
 	return nil
 }
 
-func (d *drive) notFoundText(tool string, disabled bool) string {
+func (f *frame) notFoundText(tool string, disabled bool) string {
 	what := "not found"
 	if disabled {
 		what = "is configured, but disabled"
 	}
-	return fmt.Sprintf("Tool %q %s. Available tools: %s.", tool, what, strings.Join(d.toolNames(), ", "))
+	return fmt.Sprintf("Tool %q %s. Available tools: %s.", tool, what, strings.Join(f.toolNames(), ", "))
 }
 
 // toolNames are the names of the tools that can be called: those that were offered, without
 // those that turned out to be disabled.
-func (d *drive) toolNames() []string {
-	names := make([]string, 0, len(d.agent.Tools))
-	man, _ := d.m.Manifest()
-	for i := range d.agent.Tools {
-		t := &d.agent.Tools[i]
-		on, asked := d.read.enabled[t]
+func (f *frame) toolNames() []string {
+	names := make([]string, 0, len(f.agent.Tools))
+	man, _ := f.m.Manifest()
+	for i := range f.agent.Tools {
+		t := &f.agent.Tools[i]
+		on, asked := f.read.enabled[t]
 		if t.enabled == nil || asked && on || !asked && offers(man, t) {
 			names = append(names, t.name)
 		}
@@ -209,11 +209,11 @@ func (d *drive) toolNames() []string {
 }
 
 // errorText is the text for a call that is not run.
-func (d *drive) errorText(kind ToolErrorKind, c *plannedCall, text string) string {
-	if d.opts.ToolErrors == nil {
+func (f *frame) errorText(kind ToolErrorKind, c *plannedCall, text string) string {
+	if f.opts.ToolErrors == nil {
 		return text
 	}
-	if t := d.opts.ToolErrors(ToolError{Kind: kind, Tool: c.fc.Name, CallID: c.fc.CallID, Default: text}); t != "" {
+	if t := f.opts.ToolErrors(ToolError{Kind: kind, Tool: c.fc.Name, CallID: c.fc.CallID, Default: text}); t != "" {
 		return strings.ToValidUTF8(t, "\uFFFD")
 	}
 	return text
@@ -221,7 +221,7 @@ func (d *drive) errorText(kind ToolErrorKind, c *plannedCall, text string) strin
 
 // planCall decodes the arguments and asks the approval rule. Unreadable arguments are
 // answered with an error, or shown to a person where a rule would have asked.
-func (d *drive) planCall(c *plannedCall) error {
+func (f *frame) planCall(c *plannedCall) error {
 	if c.plan.Twin || !c.plan.Output.IsZero() {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (d *drive) planCall(c *plannedCall) error {
 	if c.err != nil {
 		var err error
 		c.plan.Unreadable = true
-		if c.plan.Output, err = answer(c.item, d.errorText(ToolErrorArguments, c, badArguments(c.err))); err != nil {
+		if c.plan.Output, err = answer(c.item, f.errorText(ToolErrorArguments, c, badArguments(c.err))); err != nil {
 			return err
 		}
 	}
@@ -240,13 +240,13 @@ func (d *drive) planCall(c *plannedCall) error {
 	}
 	c.plan.Gate = Ask
 	if c.err == nil {
-		if c.plan.Gate = d.askRule(c); d.ctx.Err() != nil {
+		if c.plan.Gate = f.askRule(c); f.d.ctx.Err() != nil {
 			// The driver stops: that is no answer of the rule's. It is asked again.
-			return d.cause()
+			return f.d.cause()
 		}
 	}
-	if d.opts.ToolErrors != nil { // of an allowed call too: a sticky rejection may cover it [M9.9]
-		c.plan.Reject = d.errorText(ToolErrorRejected, c, machine.RejectedText)
+	if f.opts.ToolErrors != nil { // of an allowed call too: a sticky rejection may cover it [M9.9]
+		c.plan.Reject = f.errorText(ToolErrorRejected, c, machine.RejectedText)
 	}
 	return nil
 }
@@ -257,10 +257,10 @@ func badArguments(err error) string {
 
 // askRule asks the approval rule. A rule that errs, panics, takes too long or gives
 // no answer means that a person decides.
-func (d *drive) askRule(c *plannedCall) Gate {
-	ctx, cancel := context.WithTimeout(d.ctx, ruleTimeout)
+func (f *frame) askRule(c *plannedCall) Gate {
+	ctx, cancel := context.WithTimeout(f.d.ctx, ruleTimeout)
 	defer cancel()
-	call := &Call{RunContext: d.runContext(), Tool: c.tool.name, ID: c.fc.CallID, Arguments: c.fc.Arguments}
+	call := &Call{RunContext: f.runContext(), Tool: c.tool.name, ID: c.fc.CallID, Arguments: c.fc.Arguments}
 	answer := make(chan Gate, 1)
 	go func() {
 		gate := Ask
@@ -281,7 +281,7 @@ func (d *drive) askRule(c *plannedCall) Gate {
 }
 
 // planFinal says what a response without calls means.
-func (d *drive) planFinal(b *journal.Planned, items []Item) error {
+func (f *frame) planFinal(b *journal.Planned, items []Item) error {
 	at, hosted := -1, false
 	for i, it := range items {
 		switch t := it.Type(); t {
@@ -293,7 +293,7 @@ func (d *drive) planFinal(b *journal.Planned, items []Item) error {
 		}
 	}
 	if at < 0 {
-		if !hosted && d.agent.Output.isText() {
+		if !hosted && f.agent.Output.isText() {
 			b.Final = journal.FinalEmpty
 		}
 		return nil
@@ -306,11 +306,11 @@ func (d *drive) planFinal(b *journal.Planned, items []Item) error {
 		return &RefusalError{Refusal: r}
 	}
 	text := msg.Text()
-	if !d.agent.Output.isText() {
+	if !f.agent.Output.isText() {
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
-		if err := d.agent.Output.schema.Validate(text); err != nil {
+		if err := f.agent.Output.schema.Validate(text); err != nil {
 			return &OutputError{Text: text, Err: err}
 		}
 	}

@@ -16,27 +16,28 @@ const recoverTimeout = 30 * time.Second
 
 // startRecover asks a tool's far side, beside the driver, what became of a call in doubt.
 // Another tool of the name is not asked: the tool it was has to come back.
-func (d *drive) startRecover(e machine.Effect) error {
-	if err := d.changed(e.About); err != nil {
+func (f *frame) startRecover(e machine.Effect) error {
+	if err := f.changed(e.About); err != nil {
 		return err
 	}
-	info, _ := d.m.Call(e.About)
-	b, err := d.newBody(e.About, e.Key, info)
-	d.beside++
+	of := effectRef{e.Frame, e.ID}
+	info, _ := f.m.Call(e.About)
+	b, err := f.newBody(e.About, e.Key, info)
+	f.d.beside++
 	if b == nil || err != nil || b.tool.recover == nil {
 		s := &journal.Settled{ID: e.About, Outcome: journal.Unknown, Error: "nobody can be asked"}
 		s.Output, _ = answer(info.Item, machine.UnknownText(e.Key))
-		d.queue = append(d.queue, outcome{id: e.ID, body: s})
+		f.d.queue = append(f.d.queue, outcome{of: of, body: s})
 		return nil
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(d.ctx, recoverTimeout)
+		ctx, cancel := context.WithTimeout(f.d.ctx, recoverTimeout)
 		defer cancel()
-		o := outcome{id: e.ID, body: b.recovered(ctx)}
-		if d.ctx.Err() != nil { // that is no answer: it is asked again
+		o := outcome{of: of, body: b.recovered(ctx)}
+		if f.d.ctx.Err() != nil { // that is no answer: it is asked again
 			o.body = nil
 		}
-		d.deliver(o)
+		f.d.deliver(o)
 	}()
 	return nil
 }
@@ -69,11 +70,11 @@ func (b *body) recovered(ctx context.Context) journal.Body {
 	case a.err != nil:
 		return b.unknown(errorText(a.err))
 	case a.Answer == DidNotHappen:
-		return &journal.Absent{ID: b.id}
+		return &journal.Absent{ID: b.of.id}
 	case a.Answer == Happened:
 		out, err := outputItem(b.fc, a.Output, b.note())
 		if err == nil {
-			return &journal.Settled{ID: b.id, Output: out}
+			return &journal.Settled{ID: b.of.id, Output: out}
 		}
 		return b.unknown(errorText(err))
 	}

@@ -14,13 +14,13 @@ import (
 
 // load reads the session's history, once: a resume never reads it again. Calls that
 // history leaves open are answered with: the outcome is unknown [M3.2].
-func (d *drive) load() (journal.Body, error) {
-	items, err := d.session.Items(d.ctx, -1)
+func (f *frame) load() (journal.Body, error) {
+	items, err := f.session.Items(f.d.ctx, -1)
 	if err != nil {
-		return nil, because(fmt.Errorf("pawl: session %q", d.session.ID()), err)
+		return nil, because(fmt.Errorf("pawl: session %q", f.session.ID()), err)
 	}
 	if err := checkItems(items); err != nil {
-		return nil, because(fmt.Errorf("pawl: session %q", d.session.ID()), err)
+		return nil, because(fmt.Errorf("pawl: session %q", f.session.ID()), err)
 	}
 	b := &journal.Loaded{Items: items}
 	for _, it := range openCalls(items) {
@@ -28,8 +28,8 @@ func (d *drive) load() (journal.Body, error) {
 			b.Healed = append(b.Healed, out)
 		}
 	}
-	if d.opts.MergeInput != nil {
-		if err := d.merge(b); err != nil {
+	if f.opts.MergeInput != nil {
+		if err := f.merge(b); err != nil {
 			return nil, because(errors.New("pawl: RunOptions.MergeInput"), err)
 		}
 	}
@@ -37,9 +37,9 @@ func (d *drive) load() (journal.Body, error) {
 }
 
 // merge asks what the model is to read instead of the session's history and the input.
-func (d *drive) merge(b *journal.Loaded) error {
-	history, input := slices.Concat(b.Items, b.Healed), slices.Clone(d.m.Started().Input)
-	list, err := d.opts.MergeInput(d.ctx, slices.Clone(history), slices.Clone(input))
+func (f *frame) merge(b *journal.Loaded) error {
+	history, input := slices.Concat(b.Items, b.Healed), slices.Clone(f.m.Started().Input)
+	list, err := f.opts.MergeInput(f.d.ctx, slices.Clone(history), slices.Clone(input))
 	if err == nil {
 		err = checkItems(list)
 	}
@@ -50,7 +50,7 @@ func (d *drive) merge(b *journal.Loaded) error {
 		return errors.New("pawl: it returned no items")
 	}
 	b.View = viewOf(list, append(history, input...))
-	return d.m.Check(journal.Fact{Body: b})
+	return f.d.m.Check(journal.Fact{Frame: f.m.Name(), Body: b})
 }
 
 const healedText = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."
@@ -115,16 +115,16 @@ func answer(call Item, text string) (Item, error) {
 
 // appendSession appends a batch to a session outside the run store. That it failed
 // does not prove that it is absent: the session is read back before a retry.
-func (d *drive) appendSession(e machine.Effect) (journal.Body, error) {
-	items := storedItems(d.m, e.From, e.Upto)
+func (f *frame) appendSession(e machine.Effect) (journal.Body, error) {
+	items := storedItems(f.m, e.From, e.Upto)
 	var err error
-	if b, ok := d.session.(session.BatchAppender); ok {
-		err = b.AppendBatch(d.ctx, d.batchID(e.ID.N), items)
+	if b, ok := f.session.(session.BatchAppender); ok {
+		err = b.AppendBatch(f.d.ctx, f.batchID(e.ID.N), items)
 	} else {
-		err = d.session.Append(d.ctx, items)
+		err = f.session.Append(f.d.ctx, items)
 	}
 	if err != nil {
-		err = because(fmt.Errorf("pawl: session %q: append", d.session.ID()), err)
+		err = because(fmt.Errorf("pawl: session %q: append", f.session.ID()), err)
 		return &journal.Failed{ID: e.ID, Code: "session_append", Error: errorText(err), Unknown: true}, err
 	}
 	return &journal.Confirmed{N: e.ID.N, Upto: e.Upto}, nil
@@ -136,13 +136,13 @@ const anchorItems = 8
 // reconcileSession finds out whether a batch is in a session that does not remember
 // batches. It compares the session's tail with the batch and the confirmed items before
 // it; what fits both ways, or neither, is ambiguous [M10].
-func (d *drive) reconcileSession(e machine.Effect) (journal.Body, error) {
-	before := storedItems(d.m, 0, e.From)
-	batch := storedItems(d.m, e.From, e.Upto)
+func (f *frame) reconcileSession(e machine.Effect) (journal.Body, error) {
+	before := storedItems(f.m, 0, e.From)
+	batch := storedItems(f.m, e.From, e.Upto)
 	anchor := before[max(0, len(before)-anchorItems):]
-	tail, err := d.session.Items(d.ctx, len(anchor)+len(batch)+1)
+	tail, err := f.session.Items(f.d.ctx, len(anchor)+len(batch)+1)
 	if err != nil {
-		return nil, because(fmt.Errorf("pawl: session %q", d.session.ID()), err)
+		return nil, because(fmt.Errorf("pawl: session %q", f.session.ID()), err)
 	}
 	found := endsWith(tail, append(anchor[:len(anchor):len(anchor)], batch...))
 	absent := endsWith(tail, anchor)
@@ -156,7 +156,7 @@ func (d *drive) reconcileSession(e machine.Effect) (journal.Body, error) {
 	case absent && !found:
 		return &journal.Absent{ID: e.About}, nil
 	}
-	return nil, &SessionAmbiguousError{Session: d.session.ID(), Batch: batch, Before: anchor, Tail: tail}
+	return nil, &SessionAmbiguousError{Session: f.session.ID(), Batch: batch, Before: anchor, Tail: tail}
 }
 
 // endsWith compares canonical forms, because stores re-encode what they hold.

@@ -23,7 +23,7 @@ const overdueGrace = 250 * time.Millisecond
 
 // body is a call whose body runs beside the driver.
 type body struct {
-	id       journal.EffectID
+	of       effectRef
 	notAfter int64
 	tool     *Tool
 	call     Call
@@ -37,45 +37,45 @@ type body struct {
 // startTool runs a tool's body: beside the driver, or in the store's transaction. Its
 // intent is durable. The body is entered only while the lease holds, and its context ends at
 // notAfter. An error is of the run store.
-func (d *drive) startTool(e machine.Effect) error {
-	info, _ := d.m.Call(e.ID)
-	b, err := d.newBody(e.ID, e.Key, info)
+func (f *frame) startTool(e machine.Effect) error {
+	info, _ := f.m.Call(e.ID)
+	b, err := f.newBody(e.ID, e.Key, info)
 	if err != nil {
 		s := &journal.Settled{ID: e.ID, Outcome: journal.ToolFailed, Error: errorText(err)}
 		if b == nil {
-			s.Output, _ = answer(info.Item, d.goneText(info))
+			s.Output, _ = answer(info.Item, f.goneText(info))
 		} else {
 			s.Output = item.FunctionOutput(info.CallID, "The tool failed: "+s.Error)
 		}
-		d.queue = append(d.queue, outcome{id: e.ID, body: s})
+		f.d.queue = append(f.d.queue, outcome{of: effectRef{e.Frame, e.ID}, body: s})
 		return nil
 	}
 	b.notAfter = e.NotAfter
 	if b.tool.effect == Transactional {
-		return d.runTx(b)
+		return f.d.runTx(b)
 	}
-	b.ctx, b.cancel = context.WithDeadline(d.ctx, time.UnixMilli(e.NotAfter))
-	d.bodies[e.ID] = b
+	b.ctx, b.cancel = context.WithDeadline(f.d.ctx, time.UnixMilli(e.NotAfter))
+	f.d.bodies[b.of] = b
 	select {
-	case d.next <- b:
+	case f.d.next <- b:
 	default:
-		go d.work(b)
+		go f.d.work(b)
 	}
 	return nil
 }
 
 // newBody is a call with its tool and what user code sees of it. Without the tool there is
 // none.
-func (d *drive) newBody(id journal.EffectID, key string, info machine.CallInfo) (*body, error) {
-	t := d.tool(info.Spec.Name)
+func (f *frame) newBody(id journal.EffectID, key string, info machine.CallInfo) (*body, error) {
+	t := f.tool(info.Spec.Name)
 	if t == nil {
 		return nil, fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
 	}
-	b := &body{id: id, tool: t, edited: info.Edited}
-	b.call = Call{RunContext: d.runContext(), Tool: t.name, ID: info.CallID, Key: key, Attempt: id.A, ApprovedBy: info.By,
+	b := &body{of: effectRef{f.m.Name(), id}, tool: t, edited: info.Edited}
+	b.call = Call{RunContext: f.runContext(), Tool: t.name, ID: info.CallID, Key: key, Attempt: id.A, ApprovedBy: info.By,
 		Approvals: info.Approvals}
 	var err error
-	if b.fc, b.fits, err = d.functionCall(id, info.Item); err != nil {
+	if b.fc, b.fits, err = f.functionCall(id, info.Item); err != nil {
 		return b, err
 	}
 	b.call.Arguments = b.fc.Arguments
@@ -86,9 +86,9 @@ func (d *drive) newBody(id journal.EffectID, key string, info machine.CallInfo) 
 }
 
 // goneText is what the model is told of a call whose tool was removed meanwhile.
-func (d *drive) goneText(info machine.CallInfo) string {
+func (f *frame) goneText(info machine.CallInfo) string {
 	fc := item.FunctionCall{Name: info.Spec.Name, CallID: info.CallID}
-	text := d.errorText(ToolErrorNotFound, &plannedCall{fc: fc}, d.notFoundText(fc.Name, false))
+	text := f.errorText(ToolErrorNotFound, &plannedCall{fc: fc}, f.notFoundText(fc.Name, false))
 	if info.Attempt > 1 { // the last one is this one
 		text += " An earlier attempt of the call may have taken effect."
 	}
@@ -97,11 +97,11 @@ func (d *drive) goneText(info machine.CallInfo) string {
 
 // functionCall reads a call, or returns what the plan read of it in this drive and
 // whether its arguments were seen to fit.
-func (d *drive) functionCall(id journal.EffectID, it Item) (fc item.FunctionCall, fits bool, err error) {
-	if d.read.n == id.N {
-		i, ok := slices.BinarySearchFunc(d.read.calls, id.P, func(c plannedCall, p int) int { return c.plan.P - p })
+func (f *frame) functionCall(id journal.EffectID, it Item) (fc item.FunctionCall, fits bool, err error) {
+	if f.read.n == id.N {
+		i, ok := slices.BinarySearchFunc(f.read.calls, id.P, func(c plannedCall, p int) int { return c.plan.P - p })
 		if ok {
-			return d.read.calls[i].fc, d.read.calls[i].err == nil, nil
+			return f.read.calls[i].fc, f.read.calls[i].err == nil, nil
 		}
 	}
 	fc, err = it.FunctionCall()
@@ -131,13 +131,13 @@ func (d *drive) runBody(b *body) outcome {
 	ended := false
 	defer func() {
 		if !ended { // the goroutine goes too
-			d.deliver(outcome{id: b.id, body: b.unknown("the tool ended its goroutine")})
+			d.deliver(outcome{of: b.of, body: b.unknown("the tool ended its goroutine")})
 			d.postLate()
 		}
 	}()
-	o := outcome{id: b.id}
+	o := outcome{of: b.of}
 	if b.ctx.Err() != nil || time.Now().UnixMilli() >= min(b.notAfter, d.leaseEnd.Load()) {
-		o.body = &journal.Settled{ID: b.id, Outcome: journal.NotExecuted}
+		o.body = &journal.Settled{ID: b.of.id, Outcome: journal.NotExecuted}
 	} else {
 		o.body = b.settled()
 	}
@@ -150,7 +150,7 @@ func (b *body) overdue() time.Time { return time.UnixMilli(b.notAfter).Add(overd
 
 // unknown is the outcome of a body nobody heard the end of.
 func (b *body) unknown(why string) *journal.Settled {
-	return &journal.Settled{ID: b.id, Outcome: journal.Unknown, Error: why, Output: b.fc.Output(machine.UnknownText(b.call.Key))}
+	return &journal.Settled{ID: b.of.id, Outcome: journal.Unknown, Error: why, Output: b.fc.Output(machine.UnknownText(b.call.Key))}
 }
 
 // settled runs the body and says how it ended.
@@ -165,11 +165,11 @@ func (b *body) settled() *journal.Settled {
 	var ask *AskError
 	switch {
 	case err == nil:
-		return &journal.Settled{ID: b.id, Output: out}
+		return &journal.Settled{ID: b.of.id, Output: out}
 	case errors.As(err, &ask):
-		return &journal.Settled{ID: b.id, Outcome: journal.AsksAgain, Error: strings.ToValidUTF8(ask.Question, "\uFFFD")}
+		return &journal.Settled{ID: b.of.id, Outcome: journal.AsksAgain, Error: strings.ToValidUTF8(ask.Question, "\uFFFD")}
 	case errors.Is(err, ErrPending):
-		return &journal.Settled{ID: b.id, Outcome: journal.Pending, Error: pendingNote(err)}
+		return &journal.Settled{ID: b.of.id, Outcome: journal.Pending, Error: pendingNote(err)}
 	case b.leavesOpen(err):
 		return b.unknown(errorText(err))
 	}
@@ -196,7 +196,7 @@ func pendingNote(err error) string {
 // failed is the outcome of a body that did not do what it was asked for; text is what
 // the model reads.
 func (b *body) failed(err error, text string) *journal.Settled {
-	return &journal.Settled{ID: b.id, Outcome: journal.ToolFailed, Error: errorText(err), Output: b.fc.Output(text)}
+	return &journal.Settled{ID: b.of.id, Outcome: journal.ToolFailed, Error: errorText(err), Output: b.fc.Output(text)}
 }
 
 // leavesOpen says that a body's error leaves open whether it took effect. What a

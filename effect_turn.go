@@ -21,15 +21,15 @@ type request struct {
 }
 
 // prepare makes the turn's request. What does not change between turns is made once.
-func (d *drive) prepare(e machine.Effect) (journal.Body, error) {
-	want, err := d.wanted(e.ID.N)
+func (f *frame) prepare(e machine.Effect) (journal.Body, error) {
+	want, err := f.wanted(e.ID.N)
 	if err != nil {
 		return nil, err
 	}
-	o := d.offering(want)
+	o := f.offering(want)
 	b := &journal.Prepared{N: e.ID.N, Upto: e.Upto}
 	if o.recorded == 0 {
-		o.recorded = d.recorded(o)
+		o.recorded = f.recorded(o)
 	}
 	if b.Same = o.recorded; b.Same == 0 {
 		b.Same, b.Manifest = e.ID.N, o.manifest
@@ -40,8 +40,8 @@ func (d *drive) prepare(e machine.Effect) (journal.Body, error) {
 
 // recorded returns the turn before that recorded the offer's manifest, 0 if the newest
 // one's is another.
-func (d *drive) recorded(o *offer) int {
-	man, turn := d.m.Manifest()
+func (f *frame) recorded(o *offer) int {
+	man, turn := f.m.Manifest()
 	if man == nil || !reflect.DeepEqual(man, o.manifest) {
 		return 0
 	}
@@ -49,27 +49,27 @@ func (d *drive) recorded(o *offer) int {
 	return turn
 }
 
-func (d *drive) runContext() RunContext {
-	return RunContext{Run: d.m.Run(), Agent: d.agent, Turn: d.m.Turn(), Value: d.opts.Context}
+func (f *frame) runContext() RunContext {
+	return RunContext{Run: f.d.m.Run(), Agent: f.agent, Turn: f.m.Turn(), Value: f.opts.Context}
 }
 
 // turnContext is what user code sees of a turn that is being prepared.
-func (d *drive) turnContext(turn int) *RunContext {
-	rc := d.runContext()
+func (f *frame) turnContext(turn int) *RunContext {
+	rc := f.runContext()
 	rc.Turn = turn
 	return &rc
 }
 
 // wanted asks the agent what it offers in a turn.
-func (d *drive) wanted(turn int) (w wanted, err error) {
-	a := d.agent
+func (f *frame) wanted(turn int) (w wanted, err error) {
+	a := f.agent
 	if a.Instructions != nil {
-		if w.instructions, err = a.SystemPrompt(d.ctx, d.turnContext(turn)); err != nil {
+		if w.instructions, err = a.SystemPrompt(f.d.ctx, f.turnContext(turn)); err != nil {
 			return w, err
 		}
 	}
 	if a.Prompt != nil {
-		if w.prompt, err = a.prompt(d.ctx, d.turnContext(turn)); err != nil {
+		if w.prompt, err = a.prompt(f.d.ctx, f.turnContext(turn)); err != nil {
 			return w, err
 		}
 	}
@@ -78,7 +78,7 @@ func (d *drive) wanted(turn int) (w wanted, err error) {
 		if t.enabled == nil {
 			continue
 		}
-		on, err := t.isEnabled(d.ctx, d.turnContext(turn))
+		on, err := t.isEnabled(f.d.ctx, f.turnContext(turn))
 		if err != nil {
 			return w, err
 		}
@@ -86,21 +86,21 @@ func (d *drive) wanted(turn int) (w wanted, err error) {
 			w.disable(t.name)
 		}
 	}
-	w.unforced = d.unforced()
+	w.unforced = f.unforced()
 	return w, nil
 }
 
 // judge asks the custom tool-use behaviour.
-func (d *drive) judge(e machine.Effect) (journal.Body, error) {
-	if d.agent.ToolUse.decide == nil {
+func (f *frame) judge(e machine.Effect) (journal.Body, error) {
+	if f.agent.ToolUse.decide == nil {
 		return nil, &ConfigError{Field: "Agent.ToolUse", Problem: "the run was planned with a tool-use function the agent does not have any more"}
 	}
 	var results []ToolResult
-	for _, r := range d.m.Results() {
+	for _, r := range f.m.Results() {
 		results = append(results, ToolResult{Tool: r.Name, CallID: r.CallID, Arguments: r.Arguments, Output: textOf(r.Output)})
 	}
-	rc := d.runContext()
-	v, err := d.agent.ToolUse.decide(d.ctx, &rc, results)
+	rc := f.runContext()
+	v, err := f.agent.ToolUse.decide(f.d.ctx, &rc, results)
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +108,12 @@ func (d *drive) judge(e machine.Effect) (journal.Body, error) {
 }
 
 // input returns what a request sends, growing what the last one sent where it can.
-func (d *drive) input(e machine.Effect) model.Input {
-	q := &d.request
+func (f *frame) input(e machine.Effect) model.Input {
+	q := &f.request
 	if e.From != q.from || q.upto > e.Upto || !sameView(e.View, q.view) {
-		q.input, q.view, q.from, q.upto = model.NewInput(viewItems(d.m, e.View)...), e.View, e.From, e.From
+		q.input, q.view, q.from, q.upto = model.NewInput(viewItems(f.m, e.View)...), e.View, e.From, e.From
 	}
-	q.input, q.upto = q.input.Append(itemsOf(d.m, q.upto, e.Upto)...), e.Upto
+	q.input, q.upto = q.input.Append(itemsOf(f.m, q.upto, e.Upto)...), e.Upto
 	return q.input
 }
 

@@ -47,9 +47,9 @@ func (l *lent) run(ctx context.Context, tx any) ([]journal.Record, error) {
 	if s.Outcome != journal.Done && s.Outcome != journal.Pending {
 		return nil, errRolledBack
 	}
-	fact := journal.Fact{Time: time.Now().UnixMilli(), Body: s}
+	fact := journal.Fact{Frame: b.of.frame, Time: time.Now().UnixMilli(), Body: s}
 	if err := l.d.m.Check(fact); err != nil {
-		return nil, fmt.Errorf("the outcome of %s does not fit the run: %w", effectName(b.id), err)
+		return nil, fmt.Errorf("the outcome of %s does not fit the run: %w", b.of, err)
 	}
 	l.fact, l.recs = fact, l.d.encode([]journal.Fact{fact})
 	return l.recs, nil
@@ -104,7 +104,7 @@ func (d *drive) runTx(b *body) error {
 		return d.commitFailed(l, err)
 	}
 	s := l.rolledBack(busy, err)
-	d.queue = append(d.queue, outcome{id: b.id, body: s})
+	d.queue = append(d.queue, outcome{of: b.of, body: s})
 	if !l.entered && b.ctx.Err() == nil {
 		return &JournalError{Err: err}
 	}
@@ -138,7 +138,7 @@ func (l *lent) rolledBack(busy context.Context, err error) *journal.Settled {
 	case ended != nil:
 		return b.failed(err, "The tool rolled its transaction back. "+nothingChanged)
 	case busy.Err() != nil, !l.entered && b.ctx.Err() == nil:
-		return &journal.Settled{ID: b.id, Outcome: journal.NotExecuted}
+		return &journal.Settled{ID: b.of.id, Outcome: journal.NotExecuted}
 	case b.ctx.Err() != nil:
 		return b.failed(err, "The tool did not end in time. "+nothingChanged)
 	case l.settled != nil:
@@ -170,11 +170,11 @@ func (d *drive) commitFailed(l *lent, cause error) error {
 	case len(have) > 0:
 		return &JournalError{Unrecorded: 1, Err: ErrFenced}
 	}
-	s := &journal.Settled{ID: l.b.id, Outcome: journal.NotExecuted}
-	if l.b.id.A >= machine.MaxUnknown {
+	s := &journal.Settled{ID: l.b.of.id, Outcome: journal.NotExecuted}
+	if l.b.of.id.A >= machine.MaxUnknown {
 		s = l.b.failed(cause, "The tool's transaction could not be committed. "+nothingChanged)
 	}
-	d.queue = append(d.queue, outcome{id: l.b.id, body: s})
+	d.queue = append(d.queue, outcome{of: l.b.of, body: s})
 	return nil
 }
 

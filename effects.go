@@ -16,20 +16,22 @@ import (
 // start starts an effect. Tools, questions about calls and waits go on beside the driver;
 // everything else has ended when start returns. An error stops the driving.
 func (d *drive) start(e machine.Effect) error {
+	f := d.root
+	of := effectRef{e.Frame, e.ID}
 	switch {
 	case d.stopsBefore(e):
 		return ErrStopped
 	case e.ID.Kind == journal.EffectTool:
-		return d.startTool(e)
+		return f.startTool(e)
 	case e.ID.Kind == journal.EffectWait:
 		d.beside++
-		time.AfterFunc(time.Until(time.UnixMilli(e.Until)), func() { d.deliver(outcome{id: e.ID, body: &journal.Fired{ID: e.ID}}) })
+		time.AfterFunc(time.Until(time.UnixMilli(e.Until)), func() { d.deliver(outcome{of: of, body: &journal.Fired{ID: e.ID}}) })
 		return nil
-	case e.About.Kind == journal.EffectTool:
-		return d.startRecover(e)
+	case isReconcileOfCall(e.ID):
+		return f.startRecover(e)
 	}
-	body, err := d.inline(e)
-	o := outcome{id: e.ID, body: body, err: err}
+	body, err := f.inline(e)
+	o := outcome{of: of, body: body, err: err}
 	switch {
 	case err == nil:
 	case d.ctx.Err() != nil || d.gone || errors.Is(err, errWoken):
@@ -47,7 +49,11 @@ func (d *drive) start(e machine.Effect) error {
 // isBeside says that an effect goes on beside the driver and is no body: if its outcome
 // answers nothing any more, nothing is lost.
 func isBeside(id journal.EffectID) bool {
-	return id.Kind == journal.EffectWait || id.Kind == journal.EffectReconcile && id.P > 1
+	return id.Kind == journal.EffectWait || isReconcileOfCall(id)
+}
+
+func isReconcileOfCall(id journal.EffectID) bool {
+	return id.Kind == journal.EffectReconcile && id.P > 1
 }
 
 // errorText is an error as a ledger holds it: valid UTF-8.
@@ -55,33 +61,33 @@ func errorText(err error) string { return strings.ToValidUTF8(err.Error(), "\uFF
 
 var errWoken = errors.New("pawl: the driver was woken to cancel the run")
 
-func (d *drive) inline(e machine.Effect) (body journal.Body, err error) {
+func (f *frame) inline(e machine.Effect) (body journal.Body, err error) {
 	defer func() {
-		if d.inEmit {
+		if f.d.inEmit {
 			return // the panic is the reader's own
 		}
 		if v := recover(); v != nil {
-			body, err = nil, &PanicError{In: effectName(e.ID), Value: v, Stack: string(debug.Stack())}
+			body, err = nil, &PanicError{In: effectRef{e.Frame, e.ID}.String(), Value: v, Stack: string(debug.Stack())}
 		}
 	}()
 	switch e.ID.Kind {
 	case journal.EffectLoad:
-		return d.load()
+		return f.load()
 	case journal.EffectPrepare:
-		return d.prepare(e)
+		return f.prepare(e)
 	case journal.EffectModel:
-		return d.callModel(e)
+		return f.callModel(e)
 	case journal.EffectPlan:
-		return d.plan()
+		return f.plan()
 	case journal.EffectJudge:
-		return d.judge(e)
+		return f.judge(e)
 	case journal.EffectSession:
-		return d.appendSession(e)
+		return f.appendSession(e)
 	case journal.EffectReconcile:
 		if e.About.Kind == journal.EffectModel {
-			return d.reconcileModel(e)
+			return f.reconcileModel(e)
 		}
-		return d.reconcileSession(e)
+		return f.reconcileSession(e)
 	}
 	return nil, fmt.Errorf("pawl: no effect of kind %q", e.ID.Kind)
 }
@@ -199,7 +205,7 @@ func (d *drive) setAlarm(at time.Time) {
 // them is unknown.
 func (d *drive) giveUp(all bool) {
 	now := time.Now()
-	for id, b := range d.bodies {
+	for of, b := range d.bodies {
 		why := "the driver stopped before the tool ended"
 		if !now.Before(b.overdue()) {
 			why = "the tool did not end at its deadline"
@@ -208,7 +214,7 @@ func (d *drive) giveUp(all bool) {
 		}
 		unknown := b.unknown(why)
 		unknown.Running = true
-		d.queue = append(d.queue, outcome{id: id, body: unknown})
+		d.queue = append(d.queue, outcome{of: of, body: unknown})
 	}
 }
 
@@ -217,29 +223,30 @@ func (d *drive) settle() error {
 	queue, now := d.queue, time.Now().UnixMilli()
 	d.queue = d.queue[:0]
 	for _, o := range queue {
-		if isBeside(o.id) {
+		f := d.m.Frame(o.of.frame)
+		if isBeside(o.of.id) {
 			d.beside--
 		}
 		if o.body == nil {
-			d.m.Ended(o.id)
+			f.Ended(o.of.id)
 			d.drained = time.Time{}
 			continue
 		}
-		if b, ok := d.bodies[o.id]; ok {
+		if b, ok := d.bodies[o.of]; ok {
 			b.cancel()
-			delete(d.bodies, o.id)
+			delete(d.bodies, o.of)
 		}
-		if f, ok := o.body.(*journal.Failed); ok && f.RetryAt == 0 && d.err == nil {
-			d.err = o.err
+		if failed, ok := o.body.(*journal.Failed); ok && o.err != nil && failed.RetryAt == 0 {
+			d.causes[failed] = o.err
 		}
-		fact := journal.Fact{Time: now, Body: o.body}
+		fact := journal.Fact{Frame: o.of.frame, Time: now, Body: o.body}
 		switch err := d.m.Check(fact); {
-		case errors.Is(err, machine.ErrNotDue) && (o.id.Kind == journal.EffectTool || isBeside(o.id)):
+		case errors.Is(err, machine.ErrNotDue) && (o.of.id.Kind == journal.EffectTool || isBeside(o.of.id)):
 			// It answers nothing that is open any more [M2.5].
-			d.m.Ended(o.id)
+			f.Ended(o.of.id)
 			continue
 		case err != nil:
-			return because(fmt.Errorf("pawl: the outcome of %s does not fit the run", effectName(o.id)), err)
+			return because(fmt.Errorf("pawl: the outcome of %s does not fit the run", o.of), err)
 		}
 		d.m.Step(fact)
 	}
@@ -252,7 +259,7 @@ func (d *drive) halt(cause error) error {
 	d.stop(cause)
 	for _, e := range d.handed {
 		if e.ID.Kind == journal.EffectTool {
-			d.queue = append(d.queue, outcome{id: e.ID, body: &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}})
+			d.queue = append(d.queue, outcome{of: effectRef{e.Frame, e.ID}, body: &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}})
 		}
 	}
 	d.settle()

@@ -9,10 +9,10 @@ import (
 )
 
 // itemsOf collects the items of a range of the history, as they are sent and shown.
-func itemsOf(m *machine.Machine, from, upto int) []Item {
+func itemsOf(f *machine.Frame, from, upto int) []Item {
 	list := make([]item.Item, 0, upto-from)
-	omit := m.Started() != nil && m.Started().OmitReasoningIDs
-	for it := range m.Items(from, upto) {
+	omit := f.Started() != nil && f.Started().OmitReasoningIDs
+	for it := range f.Items(from, upto) {
 		if omit && it.Type() == item.TypeReasoning {
 			it = it.WithoutID()
 		}
@@ -23,28 +23,28 @@ func itemsOf(m *machine.Machine, from, upto int) []Item {
 
 // storedItems collects them as the session has them, or is to have them: what it held before
 // the run is as it was [S13.2].
-func storedItems(m *machine.Machine, from, upto int) []Item {
-	held, _ := m.InputEnd()
-	if !m.Started().OmitReasoningIDs || from >= held {
-		return itemsOf(m, from, upto)
+func storedItems(f *machine.Frame, from, upto int) []Item {
+	held, _ := f.InputEnd()
+	if !f.Started().OmitReasoningIDs || from >= held {
+		return itemsOf(f, from, upto)
 	}
 	held = min(held, upto)
 	var list []Item
-	for it := range m.Items(from, held) {
+	for it := range f.Items(from, held) {
 		list = append(list, it)
 	}
-	return append(list, itemsOf(m, held, upto)...)
+	return append(list, itemsOf(f, held, upto)...)
 }
 
 // viewItems collects the items of a view as they are sent: those that are the view's own as
 // they are.
-func viewItems(m *machine.Machine, view []journal.Span) (list []Item) {
+func viewItems(f *machine.Frame, view []journal.Span) (list []Item) {
 	for _, s := range view {
 		if !s.Item.IsZero() {
 			list = append(list, s.Item)
 			continue
 		}
-		list = append(list, itemsOf(m, s.From, s.Upto)...)
+		list = append(list, itemsOf(f, s.From, s.Upto)...)
 	}
 	return list
 }

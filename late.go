@@ -34,8 +34,8 @@ func (d *drive) postLate() {
 	for {
 		select {
 		case o := <-d.outcomes:
-			if s, ok := o.body.(*journal.Settled); ok && o.id.Kind == journal.EffectTool {
-				d.record(s)
+			if s, ok := o.body.(*journal.Settled); ok && o.of.id.Kind == journal.EffectTool {
+				d.record(o.of.frame, s)
 			}
 		default:
 			return
@@ -45,8 +45,8 @@ func (d *drive) postLate() {
 
 // record posts an outcome and sees to it that it is recorded. Whatever goes wrong, the call
 // is as open as it was.
-func (d *drive) record(s *journal.Settled) {
-	if !d.post(s) {
+func (d *drive) record(frame string, s *journal.Settled) {
+	if !d.post(frame, s) {
 		return
 	}
 	for _, pause := range latePauses {
@@ -59,14 +59,18 @@ func (d *drive) record(s *journal.Settled) {
 
 // post puts an outcome in the run's inbox, if it says what happened, and reports whether it
 // stands there.
-func (d *drive) post(s *journal.Settled) bool {
+func (d *drive) post(frame string, s *journal.Settled) bool {
 	if !saysWhat(s) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(d.bg, lateTimeout)
 	defer cancel()
-	f := journal.Fact{Time: time.Now().UnixMilli(), Body: s}
-	err := d.store.Post(ctx, d.claimedRun, journal.Entry{Key: lateKey + s.ID.String(), Body: journal.Encode(f, newSalt())})
+	f := journal.Fact{Frame: frame, Time: time.Now().UnixMilli(), Body: s}
+	key := lateKey + s.ID.String()
+	if frame != "" {
+		key = lateKey + frame + "/" + s.ID.String()
+	}
+	err := d.store.Post(ctx, d.claimedRun, journal.Entry{Key: key, Body: journal.Encode(f, newSalt())})
 	var posted *journal.EntryError // another process did, at another time
 	return err == nil || errors.As(err, &posted)
 }
@@ -82,7 +86,7 @@ func (d *drive) postUnsaved() (posted bool) {
 	for _, rec := range d.unsaved {
 		f, err := journal.Decode(rec)
 		if s, ok := f.Body.(*journal.Settled); ok && err == nil {
-			posted = d.post(s) || posted
+			posted = d.post(f.Frame, s) || posted
 		}
 	}
 	return posted

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/internal/owner"
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -47,8 +48,11 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 	}
 	records, err := d.store.Read(ctx, run, 0)
 	if err == nil {
-		d.records.add(records)
-		d.m, err = replay(records)
+		var m *machine.Machine
+		if m, err = replay(records); err == nil {
+			d.records.add(records)
+			d.use(m)
+		}
 	}
 	if err != nil {
 		d.release()

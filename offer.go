@@ -37,8 +37,8 @@ type offer struct {
 
 // offering returns the offer that is wanted. One that was made before, as a set of tools that
 // is wanted every other turn is, is used again.
-func (d *drive) offering(w wanted) *offer {
-	q := &d.request
+func (f *frame) offering(w wanted) *offer {
+	q := &f.request
 	if q.offer != nil && q.offer.wanted == w {
 		return q.offer
 	}
@@ -51,38 +51,38 @@ func (d *drive) offering(w wanted) *offer {
 		q.others = slices.Delete(q.others, i, i+1)
 		return q.offer
 	}
-	q.offer = d.newOffer(w)
+	q.offer = f.newOffer(w)
 	return q.offer
 }
 
 // offered returns what a turn offered that was perhaps prepared in another process. Which
 // tools were enabled then its manifest says.
-func (d *drive) offered(man *journal.Manifest) *offer {
-	if o := d.request.offer; o != nil && o.manifest == man {
+func (f *frame) offered(man *journal.Manifest) *offer {
+	if o := f.request.offer; o != nil && o.manifest == man {
 		return o
 	}
-	w := wanted{instructions: man.Instructions, prompt: man.Prompt, unforced: d.unforced()}
-	for i := range d.agent.Tools {
-		t := &d.agent.Tools[i]
+	w := wanted{instructions: man.Instructions, prompt: man.Prompt, unforced: f.unforced()}
+	for i := range f.agent.Tools {
+		t := &f.agent.Tools[i]
 		if t.enabled != nil && !offers(man, t) {
 			w.disable(t.name)
 		}
 	}
-	return d.offering(w)
+	return f.offering(w)
 }
 
 func offers(man *journal.Manifest, t *Tool) bool {
 	return slices.ContainsFunc(man.Tools, func(s journal.ToolSpec) bool { return s.Name == t.name })
 }
 
-func (d *drive) newOffer(w wanted) *offer {
-	a := d.agent
-	settings := a.Settings.Merge(d.opts.Settings)
+func (f *frame) newOffer(w wanted) *offer {
+	a := f.agent
+	settings := a.Settings.Merge(f.opts.Settings)
 	if w.unforced {
 		settings = letChoose(settings)
 	}
 	o := &offer{wanted: w, static: model.Static{Instructions: w.instructions, Prompt: w.prompt, Output: a.Output.format(), Settings: settings}}
-	o.manifest = &journal.Manifest{Agent: a.key(), Instructions: w.instructions, Prompt: w.prompt, Settings: settingsDigest(a.model(d.opts), settings)}
+	o.manifest = &journal.Manifest{Agent: a.key(), Instructions: w.instructions, Prompt: w.prompt, Settings: settingsDigest(a.model(f.opts), settings)}
 	for i := range a.Tools {
 		t := &a.Tools[i]
 		if w.leavesOut(t.name) {
@@ -118,9 +118,9 @@ func settingsDigest(m model.Model, s *ModelSettings) string {
 
 // unforced says that a tool choice that forces a call is left out by now, so that it does
 // not force one for ever: the agent has used a tool in this run.
-func (d *drive) unforced() bool {
-	a := d.agent
-	return !a.KeepToolChoice && (forces(a.Settings) || forces(d.opts.Settings)) && d.m.ToolsUsed(a.key())
+func (f *frame) unforced() bool {
+	a := f.agent
+	return !a.KeepToolChoice && (forces(a.Settings) || forces(f.opts.Settings)) && f.m.ToolsUsed(a.key())
 }
 
 // forces says that settings make the model call a tool.

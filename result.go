@@ -43,13 +43,14 @@ type Result struct {
 	Turns int
 
 	machine *machine.Machine
+	frame   *machine.Frame
 	state   *RunState
 	output  OutputType
 }
 
 func newResult(m *machine.Machine, s *RunState) *Result {
 	r := &Result{Run: m.Run(), Status: statusOf(m), Interruptions: interruptionsOf(m), Usage: m.Usage(),
-		LastResponseID: m.ResponseID(), Turns: m.Turn(), machine: m, state: s}
+		LastResponseID: m.ResponseID(), Turns: m.Turn(), machine: m, frame: m.Frame(""), state: s}
 	if f := m.Finished(); f != nil && !f.Cancelled {
 		r.FinalOutput = f.Text
 		if f.At >= 0 {
@@ -85,13 +86,13 @@ func (r *Result) State() *RunState {
 // NewItems returns what the run added to the conversation and is settled: the model's
 // items and the outputs of its calls. A response with an open call is not in it.
 func (r *Result) NewItems() []Item {
-	_, input := r.machine.InputEnd()
-	return itemsOf(r.machine, input, max(input, r.machine.Settled()))
+	_, input := r.frame.InputEnd()
+	return itemsOf(r.frame, input, max(input, r.frame.Settled()))
 }
 
 // ToInputList returns the whole conversation as the next model call would read it:
 // what the session held, the input, and what the run added.
-func (r *Result) ToInputList() Input { return itemsOf(r.machine, 0, r.machine.Settled()) }
+func (r *Result) ToInputList() Input { return itemsOf(r.frame, 0, r.frame.Settled()) }
 
 // OutputAs returns the final output as a T, the type the agent's OutputOf was given. For
 // text output T is string. It returns an *OutputError if the output is another type's,

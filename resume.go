@@ -51,7 +51,8 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		return stored.refused(err)
 	}
 	if ended && opts.Session == nil {
-		d.agent, d.opts, d.resumed, d.records, d.m = agent, opts, true, stored.records, stored.fold()
+		d.root.agent, d.root.opts, d.resumed, d.records = agent, opts, true, stored.records
+		d.use(stored.fold())
 		return nil
 	}
 	if !bare {
@@ -63,8 +64,8 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 			return stored.refused(err)
 		}
 	}
-	d.agent, d.opts, d.resumed = agent, opts, true
-	if d.session, err = d.r.bind(stored.fold().Session(), opts.Session, isNew && given.forked()); err != nil {
+	d.root.agent, d.root.opts, d.resumed = agent, opts, true
+	if d.root.session, err = d.r.bind(stored.fold().Session(), opts.Session, isNew && given.forked()); err != nil {
 		return stored.refused(err)
 	}
 	if given != nil {
@@ -133,7 +134,7 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 		}
 		if stored.fold().Finished() != nil {
 			d.records = stored.records
-			d.m = stored.fold()
+			d.use(stored.fold())
 			return nil
 		}
 	}
@@ -194,8 +195,8 @@ func (d *drive) adopt(ctx context.Context, given *RunState) error {
 		return given.refused(fmt.Errorf("%w: it came into the store at this moment", ErrClaimed))
 	}
 	records := given.records.list()
-	if d.session != nil && given.fold().Session() == nil {
-		bound := &journal.Forked{Run: given.Run(), Session: d.r.sessionRef(d.session)}
+	if d.root.session != nil && given.fold().Session() == nil {
+		bound := &journal.Forked{Run: given.Run(), Session: d.r.sessionRef(d.root.session)}
 		rec := journal.Encode(journal.Fact{Time: time.Now().UnixMilli(), Body: bound}, newSalt())
 		records = append(records[:len(records):len(records)], rec)
 	}
@@ -203,7 +204,7 @@ func (d *drive) adopt(ctx context.Context, given *RunState) error {
 	if err != nil {
 		return given.refused(err)
 	}
-	d.m = m
+	d.use(m)
 	if err := d.admit(ctx, records); err != nil {
 		return given.refused(err)
 	}
@@ -219,7 +220,7 @@ func (d *drive) attach(opts *RunOptions) error {
 		d.release()
 		return d.fail("", err)
 	}
-	d.session = sess
+	d.root.session = sess
 	if d.m.Finished() != nil {
 		d.release()
 		return nil
@@ -235,8 +236,8 @@ func (d *drive) goOn(given *RunState) {
 	if given != nil {
 		d.recall(given.unsaved)
 	}
-	if d.m.Failure() != nil || d.opts.MaxTurns != 0 {
-		d.step(&journal.Resumed{MaxTurns: d.opts.MaxTurns})
+	if d.m.Failure() != nil || d.root.opts.MaxTurns != 0 {
+		d.step(&journal.Resumed{MaxTurns: d.root.opts.MaxTurns})
 	}
 }
 
@@ -250,7 +251,7 @@ func (d *drive) recall(unsaved []journal.Record) {
 		}
 		switch b := f.Body.(type) {
 		case *journal.Settled:
-			if b.Outcome == journal.NotExecuted || !d.m.OutputOf(b.ID).IsZero() {
+			if b.Outcome == journal.NotExecuted || !d.outputOf(f.Frame, b.ID).IsZero() {
 				continue
 			}
 		case *journal.Prepared, *journal.Responded:
@@ -259,7 +260,7 @@ func (d *drive) recall(unsaved []journal.Record) {
 				continue
 			}
 		case *journal.Confirmed:
-			if ref := d.m.Session(); ref == nil || ref.Own {
+			if frame := d.m.Frame(f.Frame); frame == nil || frame.Session() == nil || frame.Session().Own {
 				continue
 			}
 		default:
@@ -332,14 +333,14 @@ func (r *Runner) sessionRef(s session.Session) *journal.SessionRef {
 }
 
 // changed says that the tool of a call that may run is gone or is another one.
-func (d *drive) changed(id journal.EffectID) error {
-	info, ok := d.m.Call(id)
+func (f *frame) changed(id journal.EffectID) error {
+	info, ok := f.m.Call(id)
 	if !ok {
 		return nil
 	}
-	t := d.tool(info.Spec.Name)
+	t := f.tool(info.Spec.Name)
 	switch {
-	case t == nil && d.opts.ToolNotFound == TellModel:
+	case t == nil && f.opts.ToolNotFound == TellModel:
 		return nil // it is answered with that
 	case t == nil:
 		return fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
@@ -351,7 +352,7 @@ func (d *drive) changed(id journal.EffectID) error {
 	return nil
 }
 
-func (d *drive) tool(name string) *Tool { return d.agent.tool(name) }
+func (f *frame) tool(name string) *Tool { return f.agent.tool(name) }
 
 func (a *Agent) tool(name string) *Tool {
 	i := slices.IndexFunc(a.Tools, func(t Tool) bool { return t.name == name })

@@ -146,7 +146,7 @@ func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunO
 	if err != nil {
 		return err
 	}
-	d.agent, d.opts, d.session = agent, opts, opts.Session
+	d.root.agent, d.root.opts, d.root.session = agent, opts, opts.Session
 	if err := d.claim(ctx, started.Run, 0); err != nil {
 		re := &RunError{Run: started.Run, Err: err}
 		if re.State, _ = d.r.State(d.bg, started.Run); re.State != nil && !sameStart(re.State.fold().Started(), started) {

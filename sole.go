@@ -155,7 +155,7 @@ func (d *drive) makeRoom(ctx context.Context, busy *journal.BusyError) error {
 
 // mayClose refuses to close a run that waits for somebody.
 func (d *drive) mayClose(ctx context.Context, s *RunState) error {
-	if s.Status() != StatusWaiting || d.opts.Supersede {
+	if s.Status() != StatusWaiting || d.root.opts.Supersede {
 		return nil
 	}
 	switch cancelled, err := d.r.cancelAsked(ctx, s); {
@@ -171,12 +171,12 @@ func (d *drive) mayClose(ctx context.Context, s *RunState) error {
 // to its end: what is open is settled, and what is owed to the session appended. No
 // user code of that run's agent is needed for it.
 func (d *drive) close(ctx context.Context, next *drive, s *RunState) error {
-	d.agent, d.opts, d.resumed = &Agent{Key: s.AgentKey()}, &RunOptions{}, true
+	d.root.agent, d.root.opts, d.resumed = &Agent{Key: s.AgentKey()}, &RunOptions{}, true
 	failed := func(err error) error {
 		return fmt.Errorf("pawl: closing run %s, which has the session %q: %w", s.Run(), conversation(s.fold()), err)
 	}
 	var err error
-	if d.session, err = d.r.bind(s.fold().Session(), next.session, false); err != nil {
+	if d.root.session, err = d.r.bind(s.fold().Session(), next.root.session, false); err != nil {
 		return failed(err)
 	}
 	if err := d.claim(ctx, s.Run(), 0); err != nil {
