@@ -3,7 +3,6 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -58,7 +57,7 @@ func (m *Machine) Check(fact journal.Fact) error {
 	switch b := fact.Body.(type) { // [M17.4]
 	case *journal.Started:
 		return m.checkEntered(fact.Frame, b)
-	case *journal.Forked, *journal.Claimed, *journal.Resumed, *journal.Cancelled:
+	case *journal.Forked, *journal.Claimed, *journal.Resumed, *journal.Cancelled, *journal.Added, *journal.Admitted, *journal.Observed:
 		return notDue("%T in frame %q", b, fact.Frame)
 	}
 	f := m.Frame(fact.Frame)
@@ -79,6 +78,8 @@ func (f *Frame) check(fact journal.Fact) error {
 		return f.checkEnded(fact)
 	}
 	switch b := fact.Body.(type) {
+	case *journal.Observed:
+		return f.m.checkObserved(b)
 	case *journal.Forked:
 		return f.checkForked(b)
 	case *journal.Claimed:
@@ -125,6 +126,14 @@ func (f *Frame) checkOutcome(fact journal.Fact) error {
 		return nil
 	case *journal.Transferred:
 		return f.checkTransferred(b)
+	case *journal.Checked:
+		return f.checkChecked(b)
+	case *journal.Handled:
+		return f.checkHandled(b)
+	case *journal.Added:
+		return f.checkAdded(b)
+	case *journal.Admitted:
+		return f.checkAdmitted(b)
 	case *journal.Confirmed:
 		return f.checkConfirmed(b)
 	case *journal.Absent:
@@ -148,6 +157,8 @@ func (f *Frame) checkEnded(fact journal.Fact) error {
 	switch b := fact.Body.(type) {
 	case *journal.Claimed:
 		return f.checkClaimed(b)
+	case *journal.Observed:
+		return f.m.checkObserved(b)
 	case *journal.Settled:
 		return f.checkSettled(fact.Time, b)
 	case *journal.Decided:
@@ -156,74 +167,12 @@ func (f *Frame) checkEnded(fact journal.Fact) error {
 	return notDue("the run has ended")
 }
 
-func (f *Frame) checkStarted(s *journal.Started) error {
-	switch {
-	case f.started != nil:
-		return notDue("the run has started")
-	case s.Run == "" || s.Agent == "":
-		return notDue("a run needs an id and an agent")
-	}
-	return checkBinding(s)
-}
-
-// checkBinding checks what a run or a nested one continues.
-func checkBinding(s *journal.Started) error {
-	managed := s.Conversation != "" || s.Previous != "" || s.Auto
-	switch {
-	case s.Machine > Version:
-		return fmt.Errorf("%w: rules of version %d", journal.ErrNewerJournal, s.Machine)
-	case s.Session != nil && managed:
-		return notDue("a session and a server-managed conversation exclude each other")
-	case s.Conversation != "" && (s.Previous != "" || s.Auto):
-		return notDue("a conversation and a previous response exclude each other")
-	}
-	return nil
-}
-
-// [M1.9] A call that may have happened happened in the run that was copied: under
-// the fork's own key nobody could tell.
-func (f *Frame) checkForked(b *journal.Forked) error {
-	switch {
-	case b.Run == "", b.Run == f.m.id && (f.session != nil || b.Session == nil):
-		return notDue("a fork needs an id of its own")
-	case b.Session != nil && f.managed():
-		return notDue("a session and a server-managed conversation exclude each other")
-	case f.started.Conversation != "":
-		return notDue("two runs cannot share conversation %q", f.started.Conversation)
-	case f.m.Exposed():
-		return notDue("a call may have taken effect")
-	}
-	for o := range f.tree() { // [M17.12]
-		if o.parent != nil && (o.session != nil || o.started.Conversation != "") {
-			return notDue("two runs cannot share what frame %q continues", o.name)
-		}
-	}
-	return nil
-}
-
-func (f *Frame) checkClaimed(b *journal.Claimed) error {
-	if b.Epoch <= f.m.epoch {
-		return notDue("epoch %d is not newer than %d", b.Epoch, f.m.epoch)
-	}
-	return nil
-}
-
-func (f *Frame) checkLoaded(b *journal.Loaded) error {
-	if f.loaded {
-		return notDue("the history is loaded")
-	}
-	if len(b.View) == 0 {
-		return nil
-	}
-	places := slices.Concat(b.Items, b.Healed, f.started.Input)
-	return checkView(b.View, places, f.unsent(len(places)))
-}
-
 // prepareDue says that nothing stands before the next turn [M4.1].
 func (f *Frame) prepareDue() bool {
 	r := f.last()
-	return f.loaded && f.open == nil && !f.owed() && !f.turn.open && !f.turn.again &&
-		(r == nil || r.whole() && !r.judgeDue() && r.final() == nil)
+	beside := f.started.Guards == journal.GuardsParallel || f.started.Guards == journal.GuardsBoth
+	return f.loaded && f.open == nil && (beside || !f.owed()) && !f.turn.open && !f.turn.again &&
+		!f.guardDue(guardBlocking) && f.end() == nil && (r == nil || r.whole() && !r.judgeDue() && !f.failed())
 }
 
 func (f *Frame) checkPrepared(b *journal.Prepared) error {
@@ -243,6 +192,9 @@ func (f *Frame) checkPrepared(b *journal.Prepared) error {
 	}
 	if man.Agent != f.agent { // [M18.6]
 		return notDue("a turn of agent %q when agent %q has the conversation", man.Agent, f.agent)
+	}
+	if man.GuardsOutput && f.managed() { // [M19.6]
+		return notDue("the server keeps what guardrails on the output would withhold")
 	}
 	if b.Manifest != nil {
 		if err := checkManifest(b.Manifest); err != nil {
@@ -289,7 +241,7 @@ func (f *Frame) checkIntended(b *journal.Intended) error {
 		due = f.appendDue(b)
 	case journal.EffectTool: // [M8.2]
 		c := f.find(b.ID)
-		due = c != nil && c.state == callReady && !c.agent() && !c.handoff() && b.ID.A == c.attempt+1 && !f.closed()
+		due = c != nil && c.state == callReady && !c.agent() && !c.handoff() && f.cleared(c) && b.ID.A == c.attempt+1 && !f.closed()
 	}
 	if !due {
 		return notDue("no effect %s is due", b.ID)
@@ -304,7 +256,7 @@ func (f *Frame) appendDue(b *journal.Intended) bool {
 		return false
 	}
 	if f.open == nil {
-		return f.owed() && b.ID == effect(journal.EffectSession, f.batches+1) && b.Upto == f.settled
+		return f.owed() && b.ID == effect(journal.EffectSession, f.batches+1) && b.Upto == f.released()
 	}
 	next := f.open.id()
 	next.A++
@@ -316,7 +268,7 @@ func (f *Frame) checkConfirmed(b *journal.Confirmed) error {
 	switch {
 	case f.open != nil && b.N == f.open.n && b.Upto == f.open.upto:
 		return nil
-	case f.open == nil && f.owed() && f.session.Own && b.N == f.batches+1 && b.Upto == f.settled:
+	case f.open == nil && f.owed() && f.session.Own && b.N == f.batches+1 && b.Upto == f.released():
 		return nil
 	}
 	return notDue("no batch %d is open", b.N)
@@ -357,6 +309,10 @@ func (f *Frame) checkFailed(b *journal.Failed) error {
 		due = r != nil && r.judgeDue() && b.ID == effect(journal.EffectJudge, r.n)
 	case journal.EffectTransfer:
 		due = f.transferOf(b.ID) != nil
+	case journal.EffectGuard, journal.EffectOutput, journal.EffectCheck:
+		due = f.verdictDue(b.ID)
+	case journal.EffectHandle:
+		due = f.handleDue(b.ID)
 	case journal.EffectSession:
 		due = f.open != nil && !f.open.absent && b.ID == f.open.id()
 	case journal.EffectEnter, journal.EffectLeave:
@@ -374,11 +330,11 @@ func (f *Frame) checkFailed(b *journal.Failed) error {
 func (f *Frame) checkFinished(b *journal.Finished) error {
 	switch f.next() {
 	case ruleCancel:
-		if b.Cancelled && !b.Tripped && b.At == -1 && b.Text == "" {
+		if b.Cancelled && b.Tripped == (f.trips != nil) && b.At == -1 && b.Text == "" {
 			return nil
 		}
 	case ruleFinal:
-		if *b == *f.last().final() {
+		if *b == *f.end() {
 			return nil
 		}
 	}

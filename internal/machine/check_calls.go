@@ -45,7 +45,7 @@ func (f *Frame) checkPlanned(b *journal.Planned) error {
 	if f.handoffs(b) > 1 { // [M18.2]
 		return notDue("response %d has two handoffs", b.N)
 	}
-	return checkFinal(b, items)
+	return checkFinal(b, items, r.manifest)
 }
 
 // needsOutput is Item.NeedsOutput of an item whose type is known.
@@ -54,15 +54,20 @@ func needsOutput(it item.Item, t item.Type) bool {
 }
 
 // [M7.8]
-func checkFinal(b *journal.Planned, items []slot) error {
+func checkFinal(b *journal.Planned, items []slot, man *journal.Manifest) error {
 	ok := false
+	message := b.FinalAt >= 0 && b.FinalAt < len(items) && items[b.FinalAt].item.Type() == item.TypeMessage
 	switch b.Final {
 	case journal.FinalNone:
 		ok = true
 	case journal.FinalEmpty:
 		ok = len(b.Calls) == 0
 	case journal.FinalMessage:
-		ok = len(b.Calls) == 0 && b.FinalAt >= 0 && b.FinalAt < len(items) && items[b.FinalAt].item.Type() == item.TypeMessage
+		ok = len(b.Calls) == 0 && message
+	case journal.FinalRefusal: // [M20.1]
+		ok = len(b.Calls) == 0 && message && handles(man, journal.HandlesRefusal)
+	case journal.FinalInvalid:
+		ok = len(b.Calls) == 0 && (message || b.FinalAt == -1) && handles(man, journal.HandlesInvalid)
 	}
 	if !ok {
 		return notDue("response %d is not final so", b.N)
@@ -133,6 +138,9 @@ func (f *Frame) checkSettled(now int64, b *journal.Settled) error {
 	}
 	if b.Running && (b.Outcome != journal.Unknown || b.ID.A == 0 || c.state == callDoubt) { // [M8.22]
 		return notDue("%s cannot be running and end as %q", b.ID, b.Outcome)
+	}
+	if len(b.Checks) > 0 && (b.ID.A == 0 || b.Outcome != journal.Done && b.Outcome != journal.ToolFailed) { // [M19.10]
+		return notDue("guardrails on the output of %s that ended as %q", b.ID, b.Outcome)
 	}
 	switch b.Outcome {
 	case journal.NotExecuted, journal.Pending, journal.AsksAgain:

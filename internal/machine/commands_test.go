@@ -38,6 +38,15 @@ var bodies = map[string]func(*script, command) journal.Body{
 		}
 		return b
 	},
+	"checked": (*script).checked,
+	"handled": (*script).handled,
+	"added": func(s *script, c command) journal.Body {
+		return &journal.Added{Items: s.items(c.input), By: "ann", At: s.now}
+	},
+	"admitted": func(s *script, c command) journal.Body { return &journal.Admitted{N: s.number(c.word(1))} },
+	"observed": func(s *script, c command) journal.Body {
+		return &journal.Observed{N: uint64(s.number(c.word(1)))}
+	},
 	"decide": (*script).decided,
 	"settle": (*script).settled,
 	"expired": func(s *script, c command) journal.Body {
@@ -94,6 +103,7 @@ func (s *script) started(c command) journal.Body {
 	if run, ok := c.options["run"]; ok {
 		b.Run = run
 	}
+	b.Guards = journal.Guards(c.options["guards"])
 	if agent, ok := c.options["agent"]; ok {
 		b.Agent = agent
 	}
@@ -149,6 +159,7 @@ func (s *script) prepared(c command) journal.Body {
 	b.Manifest = &journal.Manifest{Agent: s.f.Agent()}
 	for _, l := range c.input {
 		line := parseCommand(l)
+		manifestWord(b.Manifest, line)
 		switch line.word(0) {
 		case "agent":
 			b.Manifest.Agent = line.word(1)
@@ -164,7 +175,7 @@ func (s *script) prepared(c command) journal.Body {
 func (s *script) tool(line command) journal.ToolSpec {
 	t := journal.ToolSpec{Name: line.word(1), Identity: "local/" + line.word(1), Timeout: int64(line.option(s, "timeout", 0)),
 		Recover: line.has("recover"), Expires: int64(line.option(s, "expires", 0)), ExpiryFails: line.has("fails"),
-		Agent: line.options["agent"], TellFailure: line.has("told"), Handoff: line.options["handoff"]}
+		Agent: line.options["agent"], TellFailure: line.has("told"), Handoff: line.options["handoff"], Guarded: line.has("guarded")}
 	if line.has("anonymous") {
 		t.Identity = ""
 	}
@@ -262,6 +273,8 @@ func (s *script) replan(pc *journal.PlannedCall, word, rest string, items []item
 	switch word {
 	case "allow":
 		pc.Gate = journal.Allow
+	case "trip":
+		pc.Checks = []journal.Check{{Name: rest, Tripped: true}}
 	case "tool":
 		pc.Tool = s.number(rest)
 	case "at":
@@ -310,7 +323,7 @@ func (s *script) decided(c command) journal.Body {
 // settled reads: settle EFFECT OUTCOME [late] [running] [error], and the output's text, which
 // is the error's with "error", or if there is no output.
 func (s *script) settled(c command) journal.Body {
-	b := &journal.Settled{ID: s.effect(c.word(1)), Outcome: journal.Outcome(c.word(2)), Late: c.has("late"), Running: c.has("running")}
+	b := &journal.Settled{ID: s.effect(c.word(1)), Outcome: journal.Outcome(c.word(2)), Late: c.has("late"), Running: c.has("running"), Checks: c.checks()}
 	if b.Outcome == "done" {
 		b.Outcome = journal.Done
 	}

@@ -101,7 +101,7 @@ func (c *call) openKind() (InterruptionKind, bool) {
 // waits says that every open call of the frame, and of those nested in it, waits for a
 // decision, or is a handoff that waits for the others.
 func (f *Frame) waits() bool {
-	if f.next() != ruleWaiting {
+	if f.next() != ruleWaiting || f.inFlight > 0 {
 		return false
 	}
 	r := f.last()
@@ -188,6 +188,9 @@ func (c *call) checkArguments(b *journal.Decided) error {
 	}
 	if b.Verdict != journal.Approve || b.Stage > 0 {
 		return fmt.Errorf("%w: arguments can be edited only while approving, before the first attempt", ErrVerdict)
+	}
+	if c.state == callReady && (c.agent() || c.handoff() || c.spec.Guarded) {
+		return fmt.Errorf("%w: what comes before the call's first attempt may have begun with other arguments", ErrVerdict)
 	}
 	if c.kind == item.TypeCustomToolCall {
 		return nil

@@ -99,7 +99,7 @@ func (f *Frame) flies(n int) {
 func (f *Frame) syncs(b journal.Body) bool {
 	switch b := b.(type) {
 	case *journal.Forked, *journal.Decided, *journal.Settled, *journal.Expired, *journal.Confirmed,
-		*journal.Absent, *journal.Failed, *journal.Transferred, *journal.Cancelled:
+		*journal.Absent, *journal.Failed, *journal.Transferred, *journal.Added, *journal.Cancelled:
 		return true
 	case *journal.Started, *journal.Finished: // a nested run's are no news to anybody outside
 		return f.parent == nil

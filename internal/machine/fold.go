@@ -53,6 +53,16 @@ func (f *Frame) fold(fact journal.Fact) {
 		f.last().judged = b
 	case *journal.Transferred:
 		f.foldTransferred(b)
+	case *journal.Checked:
+		f.foldChecked(b)
+	case *journal.Handled:
+		f.foldHandled(b)
+	case *journal.Added:
+		f.added = append(f.added, b)
+	case *journal.Admitted:
+		f.foldAdmitted(b)
+	case *journal.Observed:
+		f.m.observed = b.N
 	case *journal.Confirmed:
 		f.foldConfirmed(b)
 	case *journal.Absent:
@@ -124,7 +134,7 @@ func (f *Frame) grounded() {
 func (f *Frame) loadInput() {
 	f.loaded = true
 	f.extend(f.started.Input)
-	f.settled = len(f.history)
+	f.settled, f.inputEnd = len(f.history), len(f.history)
 }
 
 // [M3.2] The history is what the session held, the outputs that heal it, the input.
@@ -287,8 +297,9 @@ func (f *Frame) foldFailed(b *journal.Failed) {
 
 // [M15] Every open frame is closed with it.
 func (m *Machine) foldCancelled(b *journal.Cancelled) {
-	m.cancelled, m.failure, m.failedIn = b, nil, ""
 	for f := range m.Frames() {
+		f.withholdOpen()
 		f.dropWaits()
 	}
+	m.cancelled, m.failure, m.failedIn = b, nil, ""
 }

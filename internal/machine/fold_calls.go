@@ -54,6 +54,9 @@ func (f *Frame) foldPlanned(now int64, b *journal.Planned) {
 	}
 	r.outEnd = len(f.history)
 	r.planned = b
+	for i := range b.Calls {
+		f.trip(journal.EffectID{Kind: journal.EffectTool, N: r.n, P: b.Calls[i].P}, b.Calls[i].Checks)
+	}
 	f.settleResponse(r)
 }
 
@@ -90,10 +93,12 @@ func later(t, d int64) int64 {
 func (f *Frame) foldSettled(now int64, b *journal.Settled) {
 	f.landed(b.ID)
 	c := f.find(b.ID)
-	switch {
-	case c.state == callSettled:
+	if c.state == callSettled {
 		f.evidence(c, b)
 		return
+	}
+	f.trip(b.ID, b.Checks)
+	switch {
 	case b.Outcome == journal.NotExecuted:
 		f.move(c, callReady)
 		return
@@ -166,6 +171,9 @@ func (f *Frame) settle(r *response, c *call, o journal.Outcome, out item.Item) {
 	case c.handoff():
 		f.landed(transferID(c))
 	}
+	if c.spec != nil && c.spec.Guarded {
+		f.landed(checkID(c))
+	}
 	f.move(c, callSettled)
 	c.outcome = o
 	if o == journal.Unknown {
@@ -179,7 +187,11 @@ func (f *Frame) settle(r *response, c *call, o journal.Outcome, out item.Item) {
 // settleResponse moves the settled mark over a response whose calls all have their
 // output [M3.4].
 func (f *Frame) settleResponse(r *response) {
-	if r.planned != nil && r.unsettled == 0 {
-		f.settled = r.outEnd
+	if !r.whole() {
+		return
+	}
+	f.settled = r.outEnd
+	if f.withheld() {
+		f.withhold(r)
 	}
 }

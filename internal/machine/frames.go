@@ -60,6 +60,8 @@ func (m *Machine) checkEntered(name string, b *journal.Started) error {
 		return notDue("no call runs frame %q", name)
 	case f.depth >= MaxDepth:
 		return notDue("frame %q is too deep", name)
+	case !f.cleared(c):
+		return notDue("a guardrail keeps frame %q from starting", name)
 	case b.Run != "" || b.Agent != c.spec.Agent:
 		return notDue("frame %q runs agent %q", name, c.spec.Agent)
 	}
@@ -171,7 +173,7 @@ func (f *Frame) agentDue(id journal.EffectID) bool {
 	if c == nil || !c.agent() || f.closed() {
 		return false
 	}
-	return c.state == callReady && id == enterID(c) || c.state == callLeaving && id == leaveID(c)
+	return c.state == callReady && f.cleared(c) && id == enterID(c) || c.state == callLeaving && id == leaveID(c)
 }
 
 // failAgent records a failure of an agent call's own effects, and reports whether the model
@@ -204,6 +206,7 @@ func (f *Frame) fails(b *journal.Failed) {
 // close ends the frame and those nested in it [M17.9].
 func (f *Frame) close() {
 	for o := range f.tree() {
+		o.withholdOpen()
 		o.ending = true
 		o.dropWaits()
 	}

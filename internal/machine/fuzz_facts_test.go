@@ -24,14 +24,14 @@ func randomFact(d *dice, f *Frame) (frame string, body journal.Body) {
 
 func randomNested(d *dice, c *call) journal.Body {
 	return &journal.Started{Agent: pick(d, c.spec.Agent, c.spec.Agent, c.spec.Agent, "?"), Run: pick(d, "", "", "", "r"), Session: randomRef(d), Auto: d.roll(4) == 1,
-		Conversation: pick(d, "", "", "c2", "c"), UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Input: randomItems(d)}
+		Conversation: pick(d, "", "", "c2", "c"), UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Input: randomItems(d), Guards: randomGuards(d)}
 }
 
 // randomBody describes a fact, mostly one that might come next.
 func randomBody(d *dice, f *Frame) journal.Body {
 	if f.started == nil {
 		s := &journal.Started{Run: "r", Agent: "a", Session: randomRef(d), Conversation: pick(d, "", "", "c"), Previous: pick(d, "", "", "p"),
-			Auto: d.roll(4) == 1, UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Input: randomItems(d)}
+			Auto: d.roll(4) == 1, UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Input: randomItems(d), Guards: randomGuards(d)}
 		return s
 	}
 	if r := f.last(); r != nil && r.judgeDue() && d.roll(3) > 0 {
@@ -40,7 +40,10 @@ func randomBody(d *dice, f *Frame) journal.Body {
 	if r := f.last(); r != nil && r.unsettled == 1 && slices.ContainsFunc(r.calls, f.transferDue) && d.roll(3) > 0 {
 		return randomTransferred(d, f)
 	}
-	switch d.roll(32) {
+	if due := f.unchecked() || f.guardedCall() || f.handleWaits(); due && d.roll(3) > 0 {
+		return randomSaid(d, f)
+	}
+	switch d.roll(34) {
 	case 0:
 		return &journal.Forked{Run: pick(d, "", "r", "f"), Session: randomRef(d)}
 	case 1:
@@ -76,7 +79,8 @@ func randomBody(d *dice, f *Frame) journal.Body {
 		return &journal.Absent{ID: randomDoubt(d, f)}
 	case 26:
 		id := randomID(d, f, journal.EffectLoad, journal.EffectPrepare, journal.EffectModel, journal.EffectPlan, journal.EffectJudge,
-			journal.EffectSession, journal.EffectReconcile, journal.EffectTransfer, journal.EffectEnter, journal.EffectLeave)
+			journal.EffectSession, journal.EffectReconcile, journal.EffectTransfer, journal.EffectEnter, journal.EffectLeave,
+			journal.EffectGuard, journal.EffectOutput, journal.EffectCheck, journal.EffectHandle)
 		return &journal.Failed{ID: id, Unknown: d.flip(), RetryAt: int64(d.roll(2)) * 500_000}
 	case 27:
 		return &journal.Fired{ID: randomID(d, f, journal.EffectWait)}
@@ -84,6 +88,10 @@ func randomBody(d *dice, f *Frame) journal.Body {
 		return randomExpired(d, f)
 	case 30:
 		return randomTransferred(d, f)
+	case 31:
+		return randomSaid(d, f)
+	case 32:
+		return randomAdded(d, f)
 	case 29:
 		if d.roll(4) > 0 {
 			return nil
@@ -105,6 +113,10 @@ func randomPrepared(d *dice, f *Frame) journal.Body {
 			{Name: "ask", Identity: "a", Agent: "b", TellFailure: d.flip(), Expires: 500_000, ExpiryFails: d.flip()},
 			{Name: "desk", Handoff: pick(d, "b", "a", ""), Identity: "d"},
 		}}
+	}
+	if b.Manifest != nil {
+		randomManifestGuards(d, f, b.Manifest)
+		b.Manifest.Tools[1].Guarded, b.Manifest.Tools[2].Guarded = d.flip(), d.flip()
 	}
 	if b.Manifest != nil && d.roll(32) == 1 {
 		b.Manifest.Agent = "?"
@@ -173,7 +185,7 @@ func randomPlanned(d *dice, f *Frame) journal.Body {
 		b.Calls = append(b.Calls, pc)
 	}
 	if len(b.Calls) == 0 {
-		b.Final = pick(d, journal.FinalNone, journal.FinalNone, journal.FinalMessage, journal.FinalEmpty)
+		b.Final = pick(d, journal.FinalNone, journal.FinalNone, journal.FinalMessage, journal.FinalEmpty, journal.FinalRefusal, journal.FinalInvalid)
 	}
 	if len(b.Calls) > 0 && d.roll(8) == 1 { // damage
 		pc := &b.Calls[d.roll(len(b.Calls))]

@@ -40,14 +40,15 @@ func FuzzReplay(f *testing.F) {
 func TestRandomFacts(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	folded := make(map[journal.Kind]int)
-	for range 5000 {
+	for range 10000 {
 		for k, n := range playFacts(t, randomBytes(r, 900)) {
 			folded[k] += n
 		}
 	}
 	for _, k := range []journal.Kind{journal.KindStarted, journal.KindForked, journal.KindClaimed, journal.KindResumed, journal.KindLoaded,
 		journal.KindPrepared, journal.KindIntended, journal.KindResponded, journal.KindPlanned, journal.KindDecided, journal.KindSettled,
-		journal.KindExpired, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent, journal.KindFailed, journal.KindFired, journal.KindTransferred, journal.KindCancelled, journal.KindFinished} {
+		journal.KindExpired, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent, journal.KindFailed, journal.KindFired, journal.KindTransferred, journal.KindChecked,
+		journal.KindHandled, journal.KindAdded, journal.KindAdmitted, journal.KindObserved, journal.KindCancelled, journal.KindFinished} {
 		if folded[k] < 50 {
 			t.Errorf("only %d facts of kind %s were folded", folded[k], k)
 		}

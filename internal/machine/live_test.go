@@ -32,10 +32,10 @@ func TestALiveRunAlwaysGoesOn(t *testing.T) {
 	crashes, nested := 0, 0
 	for range 1500 {
 		l := &live{t: t, d: randomBytes(r, 350), m: New(), now: 1000}
-		l.step(&journal.Started{Run: "r", Agent: "a", Session: randomRef(&l.d), UniqueCallIDs: l.d.flip(), MaxTurns: l.d.roll(4), Parallel: l.d.roll(3)})
+		l.step(&journal.Started{Run: "r", Agent: "a", Session: randomRef(&l.d), UniqueCallIDs: l.d.flip(), MaxTurns: l.d.roll(4), Parallel: l.d.roll(3), Guards: randomGuards(&l.d)})
 		if l.m.session == nil {
 			l.m = New()
-			l.step(&journal.Started{Run: "r", Agent: "a", Conversation: pick(&l.d, "", "", "c"), UniqueCallIDs: l.d.flip(), MaxTurns: l.d.roll(4), Parallel: l.d.roll(3)})
+			l.step(&journal.Started{Run: "r", Agent: "a", Conversation: pick(&l.d, "", "", "c"), UniqueCallIDs: l.d.flip(), MaxTurns: l.d.roll(4), Parallel: l.d.roll(3), Guards: randomGuards(&l.d)})
 		}
 		l.step(&journal.Claimed{Epoch: 1})
 		l.ready()
@@ -103,6 +103,13 @@ func (l *live) happen() (crash bool) {
 		l.ledger = append(l.ledger, l.m.Flush().Facts...)
 		l.restart(len(l.ledger))
 		return true
+	case n == 3:
+		added := &journal.Added{Items: []item.Item{item.UserText("more")}}
+		if l.m.Check(journal.Fact{Body: added}) == nil {
+			l.step(added)
+			l.ready()
+			return false
+		}
 	case n == 2 && d.flip() && l.m.cancelled == nil:
 		l.step(&journal.Cancelled{})
 		l.ready()
@@ -144,7 +151,7 @@ func (l *live) happen() (crash bool) {
 			l.step(&journal.Cancelled{})
 		}
 	} else if _, handed := f.handed[e.ID]; handed {
-		l.t.Fatalf("the outcome of %s is refused: %+v", e.ID, b)
+		l.t.Fatalf("the outcome of %s is refused: %+v: %v", e.ID, b, l.m.Check(journal.Fact{Frame: frame, Time: l.now, Body: b}))
 	}
 	l.ready()
 	return false
@@ -198,11 +205,13 @@ func (l *live) outcome(f *Frame, e Effect) journal.Body {
 		return l.planned(f)
 	case journal.EffectTransfer:
 		return l.transferred(f, e)
+	case journal.EffectGuard, journal.EffectOutput, journal.EffectCheck, journal.EffectHandle:
+		return l.said(f, e)
 	case journal.EffectJudge:
 		return &journal.Judged{N: e.ID.N, Final: l.calm || d.flip()}
 	case journal.EffectEnter:
 		return &journal.Started{Agent: "b", Session: pick(d, nil, nil, &journal.SessionRef{ID: "s2" + e.Frame + e.ID.String(), Own: d.flip(), Batches: d.flip()}),
-			UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3)}
+			UniqueCallIDs: d.flip(), MaxTurns: d.roll(4), Parallel: d.roll(3), Guards: randomGuards(d)}
 	case journal.EffectLeave:
 		s := &journal.Settled{ID: e.About, Output: f.output(f.find(e.About), "left")}
 		s.ID.A = 1
@@ -259,6 +268,7 @@ func (l *live) prepared(f *Frame, e Effect) journal.Body {
 	}
 	if b.Manifest != nil {
 		b.Manifest.Agent = f.agent
+		b.Manifest.GuardsOutput = b.Manifest.GuardsOutput && !f.managed()
 	}
 	if b.Manifest != nil && b.Manifest.ToolUse == "?" {
 		b.Manifest.ToolUse = ToolUseAgain

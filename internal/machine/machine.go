@@ -210,7 +210,7 @@ func (m *Machine) Status() Status {
 		return Finished
 	case m.failure != nil && m.inFlight == 0:
 		return Failed
-	case m.cancelled == nil && m.root.waits():
+	case !m.root.closed() && m.root.waits():
 		return Waiting
 	}
 	return Running

@@ -45,6 +45,7 @@ type callState struct {
 	outcome  journal.Outcome
 	output   item.Item
 	attempt  bool // settled by an attempt
+	cleared  bool // by guardrails
 	edited   string
 	digest   item.Digest
 	at       int // in the log: the first attempt or the end, whichever is first; -1 before
@@ -203,9 +204,20 @@ func (w *world) state(c *call) callState {
 			w.claim(c, &s, m, b)
 		case *journal.Settled:
 			w.outcome(c, &s, m, b)
+		case *journal.Checked:
+			if s.cleared = tripOf(b.Checks) == nil; !b.Output.IsZero() {
+				w.hit("M19.7 rejected")
+				s.phase, s.outcome, s.output = settled, journal.Rejected, b.Output
+				if s.at < 0 {
+					s.at = m.at
+				}
+			}
 		case *journal.Transferred:
 			s.phase, s.outcome, s.output, s.at = settled, journal.Done, b.Output, m.at
 		}
+	}
+	if c.withheld {
+		s.output = c.answer(machine.WithheldText)
 	}
 	return s
 }

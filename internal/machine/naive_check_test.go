@@ -70,6 +70,8 @@ func (w *world) checkOwn(f journal.Fact) answer {
 		return w.checkSettled(f.Time, b)
 	case *journal.Decided:
 		return w.checkDecided(f.Time, b)
+	case *journal.Observed:
+		return w.checkVerdicts(b)
 	}
 	if w.finished != nil {
 		w.hit("M1.4 refused after the end")
@@ -89,6 +91,8 @@ func (w *world) checkOwn(f journal.Fact) answer {
 		return acceptIf(!w.loaded && canView(b.View, history, nil), notDue)
 	case *journal.Transferred:
 		return w.checkTransferred(b)
+	case *journal.Checked, *journal.Handled, *journal.Added, *journal.Admitted:
+		return w.checkVerdicts(b)
 	case *journal.Prepared:
 		return w.checkPrepared(b)
 	case *journal.Intended:
@@ -126,7 +130,8 @@ func (w *world) checkStarted(b *journal.Started) answer {
 func oneBinding(b *journal.Started) bool {
 	pointer := b.Previous != "" || b.Auto
 	return (b.Session == nil || b.Conversation == "" && !pointer) &&
-		(b.Conversation == "" || !pointer)
+		(b.Conversation == "" || !pointer) &&
+		known(b.Guards, journal.GuardsNone, journal.GuardsBlocking, journal.GuardsParallel, journal.GuardsBoth)
 }
 
 // checkForked is M1.9.
@@ -149,14 +154,15 @@ func (w *world) tried() bool {
 
 // turnDue is M4.1, without what the fact says.
 func (w *world) turnDue() bool {
-	if !w.loaded || w.batch.open || w.owed() {
+	beside := known(w.start.Guards, journal.GuardsParallel, journal.GuardsBoth)
+	if !w.loaded || w.batch.open || w.owed() && !beside {
 		return false
 	}
 	if t := w.turn(); t != nil && (t.open || t.repeat) {
 		return false
 	}
 	r := w.response()
-	return r == nil || r.plan != nil && !w.anyOpen() && !w.verdictDue() && !w.endsTheRun()
+	return !w.inputDue(0) && !w.endsTheRun() && (r == nil || r.plan != nil && !w.anyOpen() && !w.verdictDue() && !w.failed())
 }
 
 func (w *world) checkPrepared(b *journal.Prepared) answer {
@@ -166,6 +172,13 @@ func (w *world) checkPrepared(b *journal.Prepared) answer {
 	delivered := w.delivered
 	if !w.managed() {
 		delivered = nil
+	}
+	man := b.Manifest
+	if man == nil && b.Same >= 1 && b.Same <= len(w.turns) {
+		man = w.turns[b.Same-1].manifest
+	}
+	if w.managed() && man != nil && man.GuardsOutput {
+		return refuse
 	}
 	if b.Upto != w.mark() || !canView(b.View, w.shown()[:b.Upto], delivered) {
 		return refuse
@@ -195,14 +208,14 @@ func (w *world) checkIntended(b *journal.Intended) answer {
 			(t.repeat || t.doubt && w.start.Conversation == ""), refuse)
 	case journal.EffectTool: // M8.2
 		c := w.call(id)
-		return acceptIf(c != nil && !w.closed() && c.spec.Agent == "" && !c.handoff() && w.state(c).phase == ready && id.A == w.state(c).attempts+1, refuse)
+		return acceptIf(c != nil && !w.closed() && c.spec.Agent == "" && !c.handoff() && w.cleared(c, w.state(c)) && w.state(c).phase == ready && id.A == w.state(c).attempts+1, refuse)
 	case journal.EffectSession: // M10.3, M10.5, M10.6
 		if w.batch.open {
 			again := w.batch.absent || w.batch.doubt && w.session.Batches
 			return acceptIf(again && before == w.batch.effect() && b.Upto == w.batch.upto, refuse)
 		}
 		first := journal.EffectID{Kind: journal.EffectSession, N: w.confirmed + 1, A: 1}
-		return acceptIf(w.owed() && !w.session.Own && id == first && b.Upto == w.mark(), refuse)
+		return acceptIf(w.owed() && !w.session.Own && id == first && b.Upto == w.released(), refuse)
 	}
 	return refuse
 }
@@ -215,8 +228,11 @@ func (w *world) checkPlanned(b *journal.Planned) answer {
 	}
 	switch b.Final {
 	case journal.FinalNone, journal.FinalEmpty:
-	case journal.FinalMessage:
-		if b.FinalAt < 0 || b.FinalAt >= len(r.items) || r.items[b.FinalAt].Type() != item.TypeMessage {
+	case journal.FinalMessage, journal.FinalRefusal, journal.FinalInvalid:
+		message := b.FinalAt >= 0 && b.FinalAt < len(r.items) && r.items[b.FinalAt].Type() == item.TypeMessage
+		if !message && (b.Final != journal.FinalInvalid || b.FinalAt != -1) ||
+			b.Final == journal.FinalRefusal && !slices.Contains(r.manifest.Handles, journal.HandlesRefusal) ||
+			b.Final == journal.FinalInvalid && !slices.Contains(r.manifest.Handles, journal.HandlesInvalid) {
 			return refuse
 		}
 	default:
@@ -339,6 +355,10 @@ func (w *world) checkDecided(now int64, d *journal.Decided) answer {
 	if !fits || d.Sticky && (!approval || c.spec.Identity == "") || d.Arguments != "" && !(approval && d.Verdict == journal.Approve) {
 		errs = append(errs, machine.ErrVerdict)
 	}
+	if d.Arguments != "" && s.phase == ready && (c.handoff() || c.spec.Agent != "" || c.spec.Guarded) {
+		w.hit("M9.7 too late for an edit")
+		errs = append(errs, machine.ErrVerdict)
+	}
 	if inDoubt && now < s.until {
 		errs = append(errs, machine.ErrInFlight)
 	}
@@ -395,6 +415,9 @@ func (w *world) checkSettled(now int64, b *journal.Settled) answer {
 	s := w.state(c)
 	ended := known(b.Outcome, journal.Done, journal.ToolFailed, journal.Unknown)
 	last := s.phase == running && b.ID.A == s.attempts
+	if len(b.Checks) > 0 && (b.ID.A == 0 || !known(b.Outcome, journal.Done, journal.ToolFailed)) {
+		return refuse
+	}
 	switch {
 	case b.Running && (b.Outcome != journal.Unknown || b.ID.A == 0 || !last && s.phase != settled):
 		return refuse
@@ -422,7 +445,7 @@ func (w *world) checkSettled(now int64, b *journal.Settled) answer {
 // checkConfirmed is M10.8.
 func (w *world) checkConfirmed(b *journal.Confirmed) answer {
 	if w.session != nil && w.session.Own {
-		return acceptIf(w.owed() && b.N == w.confirmed+1 && b.Upto == w.mark(), refuse)
+		return acceptIf(w.owed() && b.N == w.confirmed+1 && b.Upto == w.released(), refuse)
 	}
 	if !w.batch.open || b.N != w.batch.n {
 		return notDue
@@ -453,7 +476,7 @@ func (w *world) checkFailed(b *journal.Failed) answer {
 	if id.Kind == journal.EffectEnter || id.Kind == journal.EffectLeave {
 		due[id] = w.aroundDue(id)
 	}
-	if !due[id] {
+	if !due[id] && !w.askedFor(id) && !w.handleDue(id) {
 		return notDue
 	}
 	return acceptIf(b.RetryAt == 0 || id.Kind == journal.EffectModel, refuse)
@@ -463,9 +486,9 @@ func (w *world) checkFailed(b *journal.Failed) answer {
 func (w *world) checkFinished(b *journal.Finished) answer {
 	var want *journal.Finished
 	switch w.rule() {
-	case 10:
-		want = &journal.Finished{Cancelled: true, At: -1}
-	case 13:
+	case "10":
+		want = &journal.Finished{Cancelled: true, Tripped: w.tripped != nil, At: -1}
+	case "13":
 		want = w.end()
 	}
 	return acceptIf(want != nil && *want == *b, refuse)

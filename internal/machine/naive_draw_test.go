@@ -47,7 +47,7 @@ func (d *draw) session() *journal.SessionRef {
 
 func (d *draw) started() *journal.Started {
 	b := &journal.Started{Run: "r", Agent: "a", Machine: machine.Version, Input: []item.Item{item.UserText(d.next("input "))},
-		MaxTurns: pick(d, "max turns", 0, 0, 0, 1, 3), Parallel: pick(d, "parallel", 0, 1, 2), UniqueCallIDs: d.maybe("unique")}
+		MaxTurns: pick(d, "max turns", 0, 0, 0, 1, 3), Parallel: pick(d, "parallel", 0, 1, 2), UniqueCallIDs: d.maybe("unique"), Guards: d.guards()}
 	switch pick(d, "mode", "plain", "session", "session", "session", "conversation", "conversation", "previous", "auto") {
 	case "session":
 		b.Session = d.session()
@@ -73,6 +73,7 @@ func (d *draw) tool(name string) journal.ToolSpec {
 		Class:     pick(d, "class", journal.AtMostOnce, journal.Idempotent, journal.AtMostOnce, journal.Transactional, journal.ReadOnly, journal.Class("new")),
 		Timeout:   pick(d, "timeout", int64(0), 1000, -1),
 		OnUnknown: pick(d, "on unknown", journal.UnknownWait, journal.UnknownTell, journal.UnknownDefault),
+		Guarded:   d.seldom(2, "guarded tool"),
 		Handoff:   pick(d, "handoff", "", "", "", "", "", "b", "a"),
 		Recover:   d.maybe("recover"), Expires: pick(d, "expires", int64(0), 0, 1500, 400_000, -1), ExpiryFails: d.maybe("expiry fails"), TellFailure: d.maybe("tell failure"),
 	}
@@ -102,6 +103,7 @@ func (d *draw) prepared(w *world) *journal.Prepared {
 	b.Same = b.N
 	b.Manifest = &journal.Manifest{Agent: w.agent, Tools: d.tools[:pick(d, "tools", 5, 4, 3, 2)], ToolUse: pick(d, "tool use",
 		machine.ToolUseAgain, machine.ToolUseAgain, machine.ToolUseCustom, machine.ToolUseCustom, machine.ToolUseNames, machine.ToolUseFirst)}
+	d.guarded(w, b.Manifest)
 	if b.Manifest.ToolUse == machine.ToolUseNames {
 		b.Manifest.StopAt = []string{pick(d, "stop at", "pay", "read")}
 	}
@@ -171,7 +173,10 @@ func (d *draw) planned(w *world) *journal.Planned {
 	}
 	if len(b.Calls) == 0 {
 		b.Final = pick(d, "final", journal.FinalNone, journal.FinalNone, journal.FinalMessage, journal.FinalEmpty)
-		if b.Final == journal.FinalMessage {
+		if len(r.manifest.Handles) > 1 && d.maybe("in trouble") {
+			b.Final = pick(d, "trouble", journal.FinalRefusal, journal.FinalInvalid)
+		}
+		if b.Final != journal.FinalNone && b.Final != journal.FinalEmpty {
 			b.FinalAt = len(r.items) - 1
 		}
 	}
@@ -218,6 +223,9 @@ func (d *draw) plannedCall(w *world, b *journal.Planned, i int) journal.PlannedC
 	if p.Unreadable || p.Gate == journal.Allow && d.seldom(4, "guarded") {
 		p.Output = answer("planned")
 	}
+	if d.seldom(4, "guarded before") {
+		p.Checks = d.checks()
+	}
 	if d.seldom(2, "reject text") {
 		p.Reject = d.next("planned rejection ")
 	}
@@ -250,4 +258,8 @@ func (d *draw) decision(w *world, c *call) *journal.Decided {
 		b.Text = d.next("text ")
 	}
 	return b
+}
+
+func (d *draw) guards() journal.Guards {
+	return pick(d, "guards", journal.GuardsNone, journal.GuardsNone, journal.GuardsBlocking, journal.GuardsParallel, journal.GuardsBoth)
 }

@@ -171,6 +171,9 @@ func (w *world) readPlan(i int, b *journal.Planned) {
 		w.places = append(w.places, place{call: c})
 	}
 	r.end = len(w.places)
+	for _, p := range b.Calls {
+		w.trip(journal.EffectID{Kind: journal.EffectTool, N: r.n, P: p.P}, p.Checks)
+	}
 }
 
 // readCalls puts a fact with the calls it is about.
@@ -218,7 +221,8 @@ func (w *world) asksForSync(f journal.Fact) bool {
 	switch b := f.Body.(type) {
 	case *journal.Started, *journal.Finished:
 		return w.outer == nil
-	case *journal.Claimed, *journal.Resumed, *journal.Loaded, *journal.Planned, *journal.Judged, *journal.Fired:
+	case *journal.Claimed, *journal.Resumed, *journal.Loaded, *journal.Planned, *journal.Judged, *journal.Fired, *journal.Checked,
+		*journal.Handled, *journal.Admitted, *journal.Observed:
 		return false
 	case *journal.Prepared, *journal.Responded:
 		return onConversation

@@ -45,7 +45,7 @@ func (w *whole) called(name string) (*world, *call) {
 
 // nest begins a frame.
 func (w *whole) nest(name string) *world {
-	in := &world{whole: w, name: name, delivered: map[int]bool{}}
+	in := &world{whole: w, name: name, delivered: map[int]bool{}, verdicts: map[journal.EffectID]bool{}}
 	in.outer, in.caller = w.called(name)
 	w.frames = append(w.frames, in)
 	return in
@@ -143,6 +143,7 @@ func (w *world) close() {
 			if in != w {
 				w.hit("M17.9 with those in it")
 			}
+			in.takeBackOpen()
 			in.shut = true
 			in.land(func(id journal.EffectID) bool { return id.Kind == journal.EffectWait })
 		}
@@ -172,7 +173,7 @@ func (w *world) aroundDue(id journal.EffectID) bool {
 		return false
 	}
 	s := w.state(c)
-	return s.phase == ready && id == c.around(journal.EffectEnter) || s.phase == leaving && id == c.around(journal.EffectLeave)
+	return s.phase == ready && w.cleared(c, s) && id == c.around(journal.EffectEnter) || s.phase == leaving && id == c.around(journal.EffectLeave)
 }
 
 // applyAgent is M17.2 and M17.6.
@@ -192,7 +193,7 @@ func (r *ruling) applyAgent(w *world, c *call, s callState) {
 func (w *world) checkInFrame(f journal.Fact) answer {
 	in := w.frame(f.Frame)
 	switch b := f.Body.(type) {
-	case *journal.Forked, *journal.Claimed, *journal.Resumed, *journal.Cancelled:
+	case *journal.Forked, *journal.Claimed, *journal.Resumed, *journal.Cancelled, *journal.Added, *journal.Admitted, *journal.Observed:
 		return refuse
 	case *journal.Started:
 		if in != nil {
@@ -209,7 +210,7 @@ func (w *world) checkInFrame(f journal.Fact) answer {
 // checkNested is M17.3.
 func (w *world) checkNested(name string, b *journal.Started) answer {
 	outer, c := w.called(name)
-	if c == nil || c.spec.Agent == "" || outer.state(c).phase != ready || outer.closed() || outer.depth() >= 8 {
+	if c == nil || c.spec.Agent == "" || outer.state(c).phase != ready || outer.closed() || outer.depth() >= 8 || !outer.cleared(c, outer.state(c)) {
 		return notDue
 	}
 	if b.Run != "" || b.Agent != c.spec.Agent || !oneBinding(b) {

@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/journal"
@@ -11,13 +12,14 @@ import (
 // of Check, and the branches of clauses that the second reading marks.
 func marks() []string {
 	list := []string{"refused: decided otherwise"}
-	for rule := range 15 {
-		list = append(list, fmt.Sprintf("M2.2 rule %d", rule+1))
+	for _, rule := range strings.Fields("1 2 3 3a 3b 4 5 6 7 8 8a 9 10 11 12 12a 12b 13 13a 14 15") {
+		list = append(list, "M2.2 rule "+rule)
 	}
 	for _, k := range []journal.Kind{journal.KindStarted, journal.KindForked, journal.KindClaimed, journal.KindResumed,
 		journal.KindLoaded, journal.KindPrepared, journal.KindIntended, journal.KindResponded, journal.KindPlanned,
 		journal.KindDecided, journal.KindSettled, journal.KindExpired, journal.KindJudged, journal.KindConfirmed, journal.KindAbsent,
-		journal.KindFailed, journal.KindFired, journal.KindTransferred, journal.KindCancelled, journal.KindFinished} {
+		journal.KindFailed, journal.KindFired, journal.KindTransferred, journal.KindChecked, journal.KindHandled,
+		journal.KindAdded, journal.KindAdmitted, journal.KindObserved, journal.KindCancelled, journal.KindFinished} {
 		list = append(list, string(k)+" accepted", string(k)+" refused")
 	}
 	for _, err := range []error{machine.ErrNotDue, machine.ErrSame, machine.ErrInFlight, machine.ErrDigest, machine.ErrVerdict, journal.ErrNewerJournal} {
@@ -77,6 +79,24 @@ func loopMarks() []string {
 		"M17.11 v fails the run",
 		"M17.11 v is told",
 		"M17.12 a frame on a session or a conversation",
+		"M19.3 beside",
+		"M19.4 a call waits for the verdict",
+		"M19.5 held",
+		"M19.7 asked",
+		"M19.7 rejected",
+		"M19.9 a handler's message",
+		"M19.9 an output is replaced",
+		"M19.9 dropped",
+		"M19.11 in a closed frame",
+		"M19.11 the run",
+		"M19.12 told",
+		"M20.4 declined",
+		"M20.4 invalid_output",
+		"M20.4 max_turns",
+		"M20.4 refusal",
+		"M21.2 admitted",
+		"M21.3 checked",
+		"M21.4 followed by input",
 		"M18.3 handed",
 		"M18.5 handed over",
 		"M18.5 no result ends the run",
@@ -111,6 +131,7 @@ func callMarks() []string {
 		"M9.4 its own decision though a sticky one covers it",
 		"M9.5 decided by a sticky one",
 		"M9.7 edited",
+		"M9.7 too late for an edit",
 		"M9.8 approved but unreadable",
 		"M9.9 a sticky approval",
 		"M9.9 a sticky rejection",

@@ -46,7 +46,7 @@ func (p *player) somewhere() *world {
 // nested draws the start of a nested run.
 func (d *draw) nested(c *call) *journal.Started {
 	b := &journal.Started{Agent: c.spec.Agent, Input: []item.Item{item.UserText(d.next("input "))},
-		MaxTurns: pick(d, "max turns", 0, 0, 1, 3), Parallel: pick(d, "parallel", 0, 1), UniqueCallIDs: d.maybe("unique")}
+		MaxTurns: pick(d, "max turns", 0, 0, 1, 3), Parallel: pick(d, "parallel", 0, 1), UniqueCallIDs: d.maybe("unique"), Guards: d.guards()}
 	switch pick(d, "mode", "plain", "plain", "plain", "session", "conversation", "previous", "auto") {
 	case "session":
 		b.Session = d.session()

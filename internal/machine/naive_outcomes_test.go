@@ -38,6 +38,10 @@ func (p *player) well(w *world, id journal.EffectID) journal.Body {
 		return &journal.Confirmed{N: id.N, Upto: w.batch.upto}
 	case journal.EffectTransfer:
 		return p.transferred(w, id)
+	case journal.EffectGuard, journal.EffectOutput, journal.EffectCheck:
+		return p.checked(w, id)
+	case journal.EffectHandle:
+		return p.handles(id)
 	case journal.EffectWait:
 		if until := p.until[effectOf{w.name, id}]; p.now < until && !p.seldom(3, "early") {
 			p.now = until
@@ -51,8 +55,12 @@ func (p *player) well(w *world, id journal.EffectID) journal.Body {
 	case journal.EffectLeave:
 		return p.left(w, id)
 	case journal.EffectTool:
-		return &journal.Settled{ID: id, Outcome: pick(p.draw, "outcome", journal.Done, journal.ToolFailed),
+		b := &journal.Settled{ID: id, Outcome: pick(p.draw, "outcome", journal.Done, journal.ToolFailed),
 			Output: w.call(id).answer(p.next("output ")), Error: p.next("error ")}
+		if p.seldom(2, "guarded") {
+			b.Checks = p.checks()
+		}
+		return b
 	}
 	if id.P >= 2 {
 		return p.answered(w, id)

@@ -139,7 +139,7 @@ func (p *player) probe(take bool) {
 func (p *player) step() {
 	w := p.n.read()
 	do := pick(p.draw, "do", "work", "work", "work", "work", "decide", "trouble", "work", "work", "work", "work", "work", "work",
-		"work", "work", "decide", "trouble", "claim", "crash", "wait", "flush", "end", "cancel", "resume", "shadow", "save")
+		"work", "work", "decide", "trouble", "claim", "crash", "wait", "flush", "end", "cancel", "resume", "shadow", "save", "add", "observe")
 	if slices.ContainsFunc(w.frames, func(in *world) bool { return in.running() > 0 }) && p.maybe("shake") {
 		do = pick(p.draw, "do", "trouble", "claim", "insist", "crash", "end", "cancel", "claim", "trouble")
 	}
@@ -176,6 +176,10 @@ func (p *player) step() {
 		p.do(&journal.Resumed{MaxTurns: pick(p.draw, "max turns", 0, 9, -1)})
 	case "shadow":
 		p.shadow()
+	case "add":
+		p.do(p.input())
+	case "observe":
+		p.do(&journal.Observed{N: uint64(w.facts)})
 	case "save":
 		p.save(pick(p.draw, "facts", w.facts, w.durable, (w.facts+w.durable)/2))
 	}

@@ -31,6 +31,7 @@ type whole struct {
 	cancelled   bool
 	failure     *journal.Failed
 	failedIn    string
+	observed    uint64
 	usage       machine.Usage
 	facts       int
 	durable     int
@@ -52,25 +53,32 @@ type world struct {
 	maxTurns int
 	finished *journal.Finished
 
-	loaded     bool
-	places     []place
-	inputAt    int // where the input begins
-	inputEnd   int // and ends
-	persisted  int
-	chain      int          // the end of what the server has [M6.3]
-	delivered  map[int]bool // the places that it has
-	agent      string       // who has the conversation
-	viewed     []journal.Span
-	viewedTo   int
-	previous   string
-	responseID string
-	turns      []*turn
-	responses  []*response
-	batch      batch
-	confirmed  int
-	sticky     []stickyDecision
-	flight     []journal.EffectID
-	notAgain   []journal.EffectID
+	loaded      bool
+	places      []place
+	inputAt     int // where the input begins
+	inputEnd    int // and ends
+	persisted   int
+	chain       int          // the end of what the server has [M6.3]
+	delivered   map[int]bool // the places that it has
+	agent       string       // who has the conversation
+	verdicts    map[journal.EffectID]bool
+	tripped     *machine.Trip
+	handled     *journal.Handled
+	handledAt   int // the place of its message, -1 without
+	handledFrom int
+	added       []*journal.Added
+	admitted    int
+	viewed      []journal.Span
+	viewedTo    int
+	previous    string
+	responseID  string
+	turns       []*turn
+	responses   []*response
+	batch       batch
+	confirmed   int
+	sticky      []stickyDecision
+	flight      []journal.EffectID
+	notAgain    []journal.EffectID
 }
 
 // place is a place of the history: an item, or the output of a call, or dropped.
@@ -78,6 +86,7 @@ type place struct {
 	item    item.Item
 	call    *call
 	dropped bool
+	extra   bool // no response's, and settled as it is
 }
 
 type turn struct {
@@ -116,14 +125,15 @@ type stickyDecision struct {
 
 // call is a planned call that is no twin, and everything in the log that is about it.
 type call struct {
-	id      journal.EffectID
-	at      int // where it was planned in the log
-	place   int
-	item    item.Item
-	planned journal.PlannedCall
-	spec    journal.ToolSpec
-	events  []moment
-	failed  *journal.Failed // what the model is to be told of [M17.8]
+	id       journal.EffectID
+	at       int // where it was planned in the log
+	place    int
+	item     item.Item
+	planned  journal.PlannedCall
+	spec     journal.ToolSpec
+	events   []moment
+	withheld bool            // its output
+	failed   *journal.Failed // what the model is to be told of [M17.8]
 }
 
 // moment is a fact and the epochs at its time.
@@ -134,7 +144,7 @@ type moment struct {
 }
 
 func read(log []event, hit func(string)) *world {
-	w := &world{whole: &whole{log: log, hit: hit}, delivered: map[int]bool{}}
+	w := &world{whole: &whole{log: log, hit: hit}, delivered: map[int]bool{}, verdicts: map[journal.EffectID]bool{}}
 	w.frames = []*world{w}
 	for i, e := range log {
 		switch {
@@ -209,6 +219,11 @@ func (w *world) readFact(i int, f journal.Fact) {
 		if w.failure != nil {
 			w.hit("M11.5 cancelled after a failure")
 		}
+		for _, in := range w.frames {
+			if in.finished == nil {
+				in.takeBackOpen()
+			}
+		}
 		w.cancelled, w.failure, w.failedIn = true, nil, ""
 		for _, in := range w.frames {
 			in.land(func(id journal.EffectID) bool { return id.Kind == journal.EffectWait }) // M15.2
@@ -231,6 +246,8 @@ func (w *world) readClaimed(m moment) {
 
 // readOwn reads a fact that is the frame's own.
 func (w *world) readOwn(m moment) {
+	w.readTrips(m.fact.Body)
+	open := !w.settledNewest()
 	switch b := m.fact.Body.(type) {
 	case *journal.Loaded:
 		w.makeHistory(b.Items, b.Healed)
@@ -262,6 +279,10 @@ func (w *world) readOwn(m moment) {
 	if b, ok := m.fact.Body.(*journal.Transferred); ok {
 		w.readTransferred(m, b)
 	}
+	w.readVerdicts(m)
+	if open && w.settledNewest() && w.closed() && w.underVerdict() {
+		w.takeBack(w.response())
+	}
 	ends := func(id journal.EffectID) bool { return w.ends(m.fact.Body, id) }
 	w.land(ends)
 	w.notAgain = slices.DeleteFunc(slices.Clone(w.notAgain), ends)
@@ -271,7 +292,7 @@ func (w *world) readOwn(m moment) {
 func (w *world) ends(b journal.Body, id journal.EffectID) bool {
 	about := journal.EffectID{Kind: journal.EffectModel, N: id.N, A: id.A}
 	switch {
-	case id.Kind == journal.EffectTransfer:
+	case id.Kind == journal.EffectTransfer, id.Kind == journal.EffectCheck:
 		about.Kind, about.P = journal.EffectTool, id.P
 	case id.Kind == journal.EffectReconcile && id.P == 1:
 		about.Kind = journal.EffectSession
@@ -302,6 +323,10 @@ func (w *world) ends(b journal.Body, id journal.EffectID) bool {
 		return id == b.ID
 	case *journal.Judged:
 		return id.Kind == journal.EffectJudge && id.N == b.N
+	case *journal.Checked:
+		return id == b.ID
+	case *journal.Handled:
+		return id.Kind == journal.EffectHandle && id.N == b.N
 	case *journal.Transferred:
 		return id.Kind == journal.EffectTransfer && id.N == b.N && id.P == b.P
 	case *journal.Confirmed:

@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -78,7 +77,7 @@ func (r *ruling) frame(name string) (some bool) {
 		before := len(r.log)
 		r.world = r.read().frame(name)
 		rule := r.world.rule()
-		r.hit(fmt.Sprintf("M2.2 rule %d", rule))
+		r.hit("M2.2 rule " + rule)
 		r.apply(rule)
 		if len(r.log) > before {
 			some = true
@@ -97,29 +96,38 @@ func (r *ruling) frame(name string) (some bool) {
 }
 
 // rule is M2.2: the first rule whose condition holds.
-func (w *world) rule() int {
+func (w *world) rule() string {
 	r := w.response()
-	for i, holds := range []func() bool{
-		func() bool { return w.start == nil || w.finished != nil },
-		func() bool { return w.failure != nil },
-		func() bool { return !w.loaded && !w.closed() },
-		func() bool { return w.batch.open },
-		w.requestDue,
-		func() bool { return r != nil && r.plan == nil && !w.closed() },
-		func() bool { return slices.ContainsFunc(w.newest(), w.canDo) },
-		func() bool { return len(w.flight) > 0 },
-		w.owed,
-		func() bool { return w.closed() && !w.anyOpen() },
-		w.anyOpen,
-		w.verdictDue,
-		w.endsTheRun,
-		func() bool { return w.maxTurns > 0 && len(w.turns) >= w.maxTurns },
+	for _, rule := range []struct {
+		name  string
+		holds func() bool
+	}{
+		{"1", func() bool { return w.start == nil || w.finished != nil }},
+		{"2", func() bool { return w.failure != nil }},
+		{"3", func() bool { return !w.loaded && !w.closed() }},
+		{"3a", func() bool { return w.inputDue(0) && !w.closed() }},
+		{"3b", func() bool { return w.besideDue() && !w.closed() }},
+		{"4", func() bool { return w.batch.open }},
+		{"5", w.requestDue},
+		{"6", func() bool { return r != nil && r.plan == nil && !w.closed() }},
+		{"7", func() bool { return slices.ContainsFunc(w.newest(), w.canDo) }},
+		{"8", func() bool { return w.busy() > 0 }},
+		{"8a", func() bool { return w.admitDue() && !w.closed() }},
+		{"9", w.owed},
+		{"10", func() bool { return w.closed() && !w.anyOpen() }},
+		{"11", w.anyOpen},
+		{"12", w.verdictDue},
+		{"12a", w.outputDue},
+		{"12b", func() bool { return w.endsTheRun() && w.unchecked() }},
+		{"13", w.endsTheRun},
+		{"13a", func() bool { kind, _ := w.unhandled(); return kind != "" }},
+		{"14", w.outOfTurns},
 	} {
-		if holds() {
-			return i + 1
+		if rule.holds() {
+			return rule.name
 		}
 	}
-	return 15
+	return "15"
 }
 
 // requestDue is M5.2.
@@ -141,6 +149,10 @@ func (w *world) canDo(c *call) bool {
 	switch {
 	case w.closed():
 		return s.phase != settled && s.phase != running && s.phase != entered
+	case s.phase == ready && c.spec.Guarded && !s.cleared:
+		return !slices.Contains(w.flight, c.check())
+	case s.phase == ready && !w.cleared(c, s):
+		return false
 	case s.phase == ready && c.spec.Agent != "":
 		return !slices.Contains(w.flight, c.around(journal.EffectEnter))
 	case s.phase == leaving:
@@ -170,11 +182,14 @@ func (w *world) mark() int {
 		}
 		mark = r.end
 	}
+	for mark < len(w.places) && w.places[mark].extra {
+		mark++
+	}
 	return mark
 }
 
 // owed is M10.2.
-func (w *world) owed() bool { return w.session != nil && w.loaded && w.persisted < w.mark() }
+func (w *world) owed() bool { return w.session != nil && w.loaded && w.persisted < w.released() }
 
 // verdictDue is M14.4.
 func (w *world) verdictDue() bool {
@@ -185,8 +200,22 @@ func (w *world) verdictDue() bool {
 
 func (w *world) endsTheRun() bool { return w.end() != nil }
 
-// end is M14.1 and M14.2: how the newest response ends the run, if it does.
+// end is M14.1, M20.5 and M21.4.
 func (w *world) end() *journal.Finished {
+	switch {
+	case w.handled != nil && w.handledAt >= 0:
+		return &journal.Finished{At: w.handledAt}
+	case w.handled != nil:
+		return &journal.Finished{At: -1, Text: w.handled.Text}
+	case w.followed():
+		w.hit("M21.4 followed by input")
+		return nil
+	}
+	return w.ownEnd()
+}
+
+// ownEnd is M14.1 and M14.2: how the newest response ends the run, if it does.
+func (w *world) ownEnd() *journal.Finished {
 	r := w.response()
 	if r == nil || r.plan == nil || w.anyOpen() {
 		return nil
@@ -227,7 +256,7 @@ func (w *world) status() machine.Status {
 		w.hit("M1.5 failed")
 		return machine.Failed
 	}
-	if !w.cancelled && w.waits() {
+	if !w.closed() && w.waits() {
 		w.hit("M1.5 waiting")
 		return machine.Waiting
 	}
@@ -236,7 +265,7 @@ func (w *world) status() machine.Status {
 
 // waits is the part of M1.5 that is about a frame.
 func (w *world) waits() bool {
-	if w.rule() != 11 {
+	if w.rule() != "11" || len(w.flight) > 0 {
 		return false
 	}
 	for _, c := range w.newest() {
@@ -278,26 +307,43 @@ func (r *ruling) hand(e machine.Effect) {
 	r.effects = append(r.effects, e)
 }
 
-func (r *ruling) apply(rule int) {
+func (r *ruling) apply(rule string) {
 	w := r.world
 	newest := len(w.responses)
 	next := len(w.turns) + 1
 	switch rule {
-	case 3:
+	case "3a":
+		r.hand(machine.Effect{ID: guardOf(0, 0)})
+	case "3b":
+		r.hand(machine.Effect{ID: guardOf(0, 1)})
+	case "8a":
+		if w.pendingGuarded() {
+			r.hit("M21.3 checked")
+			r.hand(machine.Effect{ID: guardOf(w.admitted+1, 0)})
+			return
+		}
+		r.emit(&journal.Admitted{N: w.admitted + 1})
+	case "12a":
+		n, _ := w.held()
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectOutput, N: n, A: 1}})
+	case "13a":
+		_, n := w.unhandled()
+		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectHandle, N: n, A: 1}})
+	case "3":
 		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectLoad, A: 1}})
-	case 4:
+	case "4":
 		r.applyBatch()
-	case 5:
+	case "5":
 		r.applyRequest()
-	case 6:
+	case "6":
 		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectPlan, N: newest, A: 1}})
-	case 7:
+	case "7":
 		for _, c := range w.newest() {
 			r.applyCall(c.id)
 		}
-	case 9:
+	case "9":
 		r.applyOwed()
-	case 10:
+	case "10":
 		if w.turn() != nil && (w.turn().open || w.turn().repeat) {
 			r.hit("M4.6 cancelled with a request")
 		}
@@ -307,14 +353,14 @@ func (r *ruling) apply(rule int) {
 		if w.endsTheRun() {
 			r.hit("M15.5 cancelled at its end")
 		}
-		r.emit(&journal.Finished{Cancelled: true, At: -1})
-	case 12:
+		r.emit(&journal.Finished{Cancelled: true, Tripped: w.tripped != nil, At: -1})
+	case "12":
 		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectJudge, N: newest, A: 1}})
-	case 13:
+	case "13":
 		r.emit(w.end())
-	case 14:
+	case "14":
 		r.emit(&journal.Failed{ID: journal.EffectID{Kind: journal.EffectPrepare, N: next, A: 1}, Code: machine.CodeMaxTurns})
-	case 15:
+	case "15":
 		view, from := w.covers()
 		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectPrepare, N: next, A: 1}, View: view, From: from, Upto: w.mark()})
 	}
@@ -344,7 +390,7 @@ func (r *ruling) applyBatch() {
 // applyOwed is M10.3.
 func (r *ruling) applyOwed() {
 	w := r.world
-	n, upto := w.confirmed+1, w.mark()
+	n, upto := w.confirmed+1, w.released()
 	if w.session.Own {
 		r.hit("M10.3 own")
 		r.batches = append(r.batches, machine.Range{Frame: w.name, N: n, From: w.persisted, Upto: upto})
@@ -421,6 +467,11 @@ func (r *ruling) applyCall(id journal.EffectID) {
 			r.hit("M8.9 told")
 		}
 		r.emit(&journal.Settled{ID: c.id, Outcome: how, Output: out})
+		return
+	}
+	if s.phase == ready && c.spec.Guarded && !s.cleared {
+		r.hit("M19.7 asked")
+		r.hand(machine.Effect{ID: c.check()})
 		return
 	}
 	if c.spec.Agent != "" {

@@ -10,13 +10,15 @@ import (
 
 // badStart draws what is wrong with a start [M1.2], and nothing sometimes.
 func (d *draw) badStart(b journal.Started) *journal.Started {
-	switch pick(d, "bad start", "nothing", "run", "agent", "machine", "session", "conversation") {
+	switch pick(d, "bad start", "nothing", "run", "agent", "machine", "guards", "session", "conversation") {
 	case "run":
 		b.Run = ""
 	case "agent":
 		b.Agent = ""
 	case "machine":
 		b.Machine = machine.Version + 1
+	case "guards":
+		b.Guards = "odd"
 	case "session":
 		b.Session = d.session()
 	case "conversation":
@@ -50,7 +52,9 @@ func (d *draw) strayBody(w *world) journal.Body {
 	switch pick(d, "stray", journal.KindSettled, journal.KindDecided, journal.KindIntended, journal.KindFailed, journal.KindPlanned,
 		journal.KindPrepared, journal.KindResponded, journal.KindConfirmed, journal.KindAbsent, journal.KindFired, journal.KindClaimed,
 		journal.KindForked, journal.KindLoaded, journal.KindJudged, journal.KindFinished, journal.KindCancelled, journal.KindResumed,
-		journal.KindStarted, journal.KindExpired, journal.KindTransferred) {
+		journal.KindStarted, journal.KindExpired, journal.KindTransferred, "said") {
+	case "said":
+		return d.strayVerdict(w, pick(d, "said", journal.KindChecked, journal.KindHandled, journal.KindAdded, journal.KindAdmitted, journal.KindObserved))
 	case journal.KindSettled:
 		return &journal.Settled{ID: d.callID(w, 3), Late: d.seldom(3, "late"), Outcome: pick(d, "outcome", journal.Done, journal.Unknown,
 			journal.ToolFailed, journal.NotExecuted, journal.Pending, journal.AsksAgain, journal.Rejected, journal.Decreed, journal.Dropped, "odd"),
@@ -68,7 +72,7 @@ func (d *draw) strayBody(w *world) journal.Body {
 	case journal.KindResponded:
 		return d.responded(w, d.requestID(w))
 	case journal.KindConfirmed:
-		return &journal.Confirmed{N: w.confirmed + pick(d, "batch", 1, 0, 2), Upto: pick(d, "upto", w.mark(), w.batch.upto, 0), Found: d.maybe("found")}
+		return &journal.Confirmed{N: w.confirmed + pick(d, "batch", 1, 0, 2), Upto: pick(d, "upto", w.released(), w.batch.upto, 0, w.mark()), Found: d.maybe("found")}
 	case journal.KindAbsent:
 		return &journal.Absent{ID: d.anyID(w)}
 	case journal.KindExpired:
@@ -152,6 +156,7 @@ func (d *draw) anyID(w *world) journal.EffectID {
 		journal.EffectID{Kind: journal.EffectJudge, N: len(w.responses), A: 1},
 		journal.EffectID{Kind: journal.EffectLoad, A: 1},
 		d.transferID(w),
+		d.verdictID(w),
 		d.callID(w, 3),
 		around(d.callID(w, 0), journal.EffectEnter),
 		around(d.callID(w, 0), journal.EffectLeave),
@@ -224,7 +229,7 @@ func (d *draw) strayIntent(w *world) *journal.Intended {
 		}
 	case "batch":
 		b.ID = journal.EffectID{Kind: journal.EffectSession, N: w.confirmed + 1, A: w.batch.attempt + pick(d, "attempt", 1, 0, 2)}
-		b.Upto = pick(d, "upto", w.mark(), w.batch.upto, w.mark()-1)
+		b.Upto = pick(d, "upto", w.released(), w.batch.upto, w.mark()-1, w.mark())
 	case "other":
 		b.ID = d.anyID(w)
 	}
@@ -263,7 +268,7 @@ func (d *draw) strayPlan(w *world) *journal.Planned {
 	}
 	b := d.planned(w)
 	if d.seldom(2, "final") {
-		b.Final = pick(d, "final", journal.FinalMessage, journal.FinalEmpty, journal.Final("odd"))
+		b.Final = pick(d, "final", journal.FinalMessage, journal.FinalEmpty, journal.FinalRefusal, journal.FinalInvalid, journal.Final("odd"))
 		b.FinalAt = pick(d, "final at", 0, -1, 1, 9)
 		return b
 	}
@@ -298,5 +303,5 @@ func (d *draw) strayFinished(w *world) *journal.Finished {
 	if end := w.end(); end != nil && d.maybe("the end") {
 		return end
 	}
-	return &journal.Finished{Cancelled: d.maybe("cancelled"), At: pick(d, "at", -1, 0, 2)}
+	return &journal.Finished{Cancelled: d.maybe("cancelled"), Tripped: d.seldom(2, "tripped"), At: pick(d, "at", -1, 0, 2)}
 }

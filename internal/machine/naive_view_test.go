@@ -27,6 +27,7 @@ type view struct {
 	Cancelled     bool
 	Failure       *journal.Failed
 	FailedIn      string
+	Observed      uint64
 	Facts         int
 	InFlight      int
 	Exposed       bool
@@ -60,6 +61,7 @@ type frameView struct {
 	Calls         []seenCall
 	Recorded      []recorded
 	Agent         string
+	Said          said
 }
 
 // recorded is what Recorded says.
@@ -110,7 +112,7 @@ func show(v reflect.Value) string {
 
 // plainFailure takes the words off a failure of the machine's own.
 func plainFailure(f *journal.Failed) *journal.Failed {
-	if f == nil || f.Code != machine.CodeMaxTurns && f.Code != machine.CodeExpired && f.Code != machine.CodeMaxDepth {
+	if f == nil || f.Code != machine.CodeMaxTurns && f.Code != machine.CodeTripped && f.Code != machine.CodeExpired && f.Code != machine.CodeMaxDepth {
 		return f
 	}
 	plain := *f
@@ -120,7 +122,7 @@ func plainFailure(f *journal.Failed) *journal.Failed {
 
 func (w *world) view() view {
 	v := view{Run: w.run, Status: w.status(), Interruptions: w.interruptions(), Usage: w.usage, Epoch: w.epoch, Owner: w.owner,
-		Cancelled: w.cancelled, Failure: plainFailure(w.failure), FailedIn: w.failedIn, Exposed: w.tried(), Facts: w.facts,
+		Cancelled: w.cancelled, Failure: plainFailure(w.failure), FailedIn: w.failedIn, Observed: w.observed, Exposed: w.tried(), Facts: w.facts,
 		InFlight: w.inFlight(), Unsettled: w.unknowns(), Open: w.openFrames()}
 	for _, in := range v.Interruptions {
 		if in.Deadline != 0 && (v.Deadline == 0 || in.Deadline < v.Deadline) {
@@ -135,7 +137,7 @@ func (w *world) view() view {
 
 func (w *world) frameView() frameView {
 	v := frameView{Name: w.name, Route: w.route(), Settled: w.mark(), InputAt: w.inputAt, InputEnd: w.inputEnd, MaxTurns: w.maxTurns,
-		ResponseID: w.responseID, Session: w.session, Loaded: w.loaded, Finished: w.finished, Agent: w.agent}
+		ResponseID: w.responseID, Session: w.session, Loaded: w.loaded, Finished: w.finished, Agent: w.agent, Said: w.said()}
 	for _, p := range w.places {
 		it := p.item
 		if p.call != nil {
@@ -221,7 +223,7 @@ func (w *world) approver(c *call) (by string, approvals int) {
 // viewOf asks a machine for the same things.
 func viewOf(m *machine.Machine, w *world) view {
 	v := view{Run: m.Run(), Status: m.Status(), Interruptions: m.Interruptions(), Usage: m.Usage(), Epoch: m.Epoch(), Owner: m.Owner(),
-		Cancelled: m.Cancelled(), Failure: plainFailure(m.Failure()), FailedIn: m.FailedIn(), Exposed: m.Exposed(), Facts: int(m.Facts()),
+		Cancelled: m.Cancelled(), Failure: plainFailure(m.Failure()), FailedIn: m.FailedIn(), Observed: m.Observed(), Exposed: m.Exposed(), Facts: int(m.Facts()),
 		InFlight: m.InFlight(), Deadline: m.Deadline(), Unsettled: slices.Collect(m.Unsettled())}
 	for f := range m.Frames() {
 		v.Open = append(v.Open, f.Name())
@@ -234,7 +236,7 @@ func viewOf(m *machine.Machine, w *world) view {
 
 func frameViewOf(f *machine.Frame, w *world) frameView {
 	v := frameView{Name: f.Name(), Route: f.Route(), Settled: f.Settled(), MaxTurns: f.MaxTurns(), ResponseID: f.ResponseID(),
-		Session: f.Session(), Loaded: f.Loaded(), Finished: f.Finished(), Agent: f.Agent(), Turn: f.Turn(), Attempt: f.Attempt(),
+		Session: f.Session(), Loaded: f.Loaded(), Finished: f.Finished(), Agent: f.Agent(), Said: saidOf(f), Turn: f.Turn(), Attempt: f.Attempt(),
 		Items: slices.Collect(f.Items(0, len(w.places)))}
 	v.InputAt, v.InputEnd = f.InputEnd()
 	v.Manifest, v.RecordedBy = f.Manifest()

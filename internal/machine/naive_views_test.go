@@ -147,7 +147,7 @@ func canView(view []journal.Span, history []item.Item, delivered map[int]bool) b
 
 // transferDue is M18.3.
 func (w *world) transferDue(c *call) bool {
-	return c != nil && c.handoff() && w.state(c).phase == ready && w.openCalls() == 1
+	return c != nil && c.handoff() && w.state(c).phase == ready && w.cleared(c, w.state(c)) && w.openCalls() == 1
 }
 
 func (w *world) openCalls() (n int) {

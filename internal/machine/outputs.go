@@ -10,6 +10,7 @@ const (
 	RejectedText  = "Tool execution was not approved."
 	CancelledText = "The tool was not executed: the run was cancelled."
 	StoppedText   = "The agent was stopped before it had finished. What its tools had done is not undone."
+	WithheldText  = "The output of this tool call was withheld by a guardrail."
 	ExpiredText   = "Tool execution was not approved: the approval expired, nobody decided in time."
 )
 

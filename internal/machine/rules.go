@@ -14,16 +14,22 @@ const (
 	ruleEnded rule = iota
 	ruleFailed
 	ruleLoad
+	ruleGuard
+	ruleBeside
 	ruleBatch
 	ruleRequest
 	rulePlan
 	ruleCalls
 	ruleFlight
+	rulePending
 	ruleOwed
 	ruleCancel
 	ruleWaiting
 	ruleJudge
+	ruleOutput
+	ruleVerdict
 	ruleFinal
+	ruleHandle
 	ruleMaxTurns
 	rulePrepare
 )
@@ -39,6 +45,10 @@ func (f *Frame) next() rule {
 		return ruleFailed
 	case !f.loaded && !closed:
 		return ruleLoad
+	case !closed && f.guardDue(guardBlocking):
+		return ruleGuard
+	case !closed && f.besideDue():
+		return ruleBeside
 	case f.open != nil:
 		return ruleBatch
 	case f.requestDue():
@@ -47,8 +57,10 @@ func (f *Frame) next() rule {
 		return rulePlan
 	case r != nil && f.anyActionable(r):
 		return ruleCalls
-	case f.inFlight > 0:
+	case f.busy() > 0:
 		return ruleFlight
+	case !closed && f.admitDue():
+		return rulePending
 	case f.owed():
 		return ruleOwed
 	case closed && (r == nil || r.unsettled == 0):
@@ -57,9 +69,25 @@ func (f *Frame) next() rule {
 		return ruleWaiting
 	case r != nil && r.judgeDue():
 		return ruleJudge
-	case r != nil && r.final() != nil:
+	}
+	return f.nextTurn()
+}
+
+// nextTurn returns the rule that applies when nothing is left to do for the newest response.
+func (f *Frame) nextTurn() rule {
+	if f.end() != nil {
+		switch _, due := f.outputDue(); {
+		case due:
+			return ruleOutput
+		case f.unchecked():
+			return ruleVerdict
+		}
 		return ruleFinal
-	case f.maxTurns > 0 && f.turns >= f.maxTurns:
+	}
+	switch kind, _ := f.Unhandled(); {
+	case kind != "":
+		return ruleHandle
+	case f.outOfTurns():
 		return ruleMaxTurns
 	}
 	return rulePrepare
@@ -70,6 +98,10 @@ func (f *Frame) step() bool {
 	switch f.next() {
 	case ruleLoad:
 		return f.hand(Effect{ID: loadID})
+	case ruleGuard:
+		return f.hand(Effect{ID: guardID(0, guardBlocking)})
+	case ruleBeside:
+		return f.hand(Effect{ID: guardID(0, guardParallel)})
 	case ruleBatch:
 		return f.stepBatch()
 	case ruleRequest:
@@ -78,14 +110,22 @@ func (f *Frame) step() bool {
 		return f.hand(Effect{ID: effect(journal.EffectPlan, f.last().n)})
 	case ruleCalls:
 		return f.stepCalls(f.last())
+	case rulePending:
+		return f.stepPending()
 	case ruleOwed:
 		return f.stepOwed()
 	case ruleCancel:
-		return f.add(&journal.Finished{Cancelled: true, At: -1})
+		return f.add(&journal.Finished{Cancelled: true, Tripped: f.trips != nil, At: -1})
 	case ruleJudge:
 		return f.hand(Effect{ID: effect(journal.EffectJudge, f.last().n)})
+	case ruleOutput:
+		n, _ := f.outputDue()
+		return f.hand(Effect{ID: effect(journal.EffectOutput, n)})
 	case ruleFinal:
-		return f.add(f.last().final())
+		return f.add(f.end())
+	case ruleHandle:
+		_, n := f.Unhandled()
+		return f.hand(Effect{ID: effect(journal.EffectHandle, n)})
 	case ruleMaxTurns:
 		return f.add(&journal.Failed{ID: effect(journal.EffectPrepare, f.turns+1), Code: CodeMaxTurns})
 	case rulePrepare:
@@ -120,12 +160,12 @@ func (f *Frame) add(b journal.Body) bool {
 // [M10.3] What is settled is owed to the session. In the run store's own database
 // the batch commits with its fact; elsewhere its intent comes first.
 func (f *Frame) stepOwed() bool {
-	n := f.batches + 1
+	n, upto := f.batches+1, f.released()
 	if f.session.Own {
-		f.m.ranges = append(f.m.ranges, Range{Frame: f.name, N: n, From: f.persisted, Upto: f.settled})
-		return f.add(&journal.Confirmed{N: n, Upto: f.settled})
+		f.m.ranges = append(f.m.ranges, Range{Frame: f.name, N: n, From: f.persisted, Upto: upto})
+		return f.add(&journal.Confirmed{N: n, Upto: upto})
 	}
-	return f.add(&journal.Intended{ID: effect(journal.EffectSession, n), Upto: f.settled})
+	return f.add(&journal.Intended{ID: effect(journal.EffectSession, n), Upto: upto})
 }
 
 // [M10.4] [M10.5] [M10.6] An open batch is appended; one in doubt is looked for
@@ -182,6 +222,10 @@ func (f *Frame) actionable(c *call) bool {
 		return !f.handed[leaveID(c)]
 	case callReady:
 		switch {
+		case c.guarded():
+			return !f.handed[checkID(c)]
+		case !f.cleared(c):
+			return false
 		case c.agent():
 			return !f.handed[enterID(c)]
 		case c.handoff():
@@ -211,6 +255,8 @@ func (f *Frame) stepCall(c *call) bool {
 		return f.settleDecided(c)
 	case f.closed():
 		return f.settleCancelled(c)
+	case c.state == callReady && c.guarded(): // [M19.7]
+		return f.hand(Effect{ID: checkID(c)})
 	case c.agent():
 		return f.stepAgent(c)
 	case c.state == callReady && c.handoff(): // [M18.3]

@@ -11,6 +11,7 @@ import (
 // views are the commands that tell what the machine says.
 var views = map[string]func(*script, command) string{
 	"history":       (*script).historyText,
+	"tripped":       (*script).trippedText,
 	"interruptions": (*script).interruptionsText,
 	"frames": func(s *script, _ command) string {
 		var list []string
@@ -138,6 +139,8 @@ func outputText(text string) string {
 		return "(stopped)"
 	case text == ExpiredText:
 		return "(expired)"
+	case text == WithheldText:
+		return "(withheld)"
 	case strings.HasPrefix(text, "The outcome of this tool call is unknown"):
 		return "(unknown)"
 	}
@@ -160,7 +163,7 @@ func effectText(e Effect) string {
 		text += fmt.Sprintf(" of %s key %.13s", e.About, e.Key)
 	case journal.EffectLeave:
 		text += fmt.Sprintf(" of %s", e.About)
-	case journal.EffectTransfer:
+	case journal.EffectTransfer, journal.EffectGuard, journal.EffectOutput, journal.EffectCheck, journal.EffectHandle:
 	case journal.EffectPrepare:
 		if e.From > 0 {
 			text += fmt.Sprintf(" from %d", e.From)
@@ -244,6 +247,7 @@ func (s *script) factText(f journal.Fact) string {
 		add(b.Outcome != journal.Done, "%s", b.Outcome)
 		add(b.Late, "late")
 		add(b.Running, "running")
+		add(len(b.Checks) > 0, "%s", checksText(b.Checks))
 		add(b.Error != "" && b.Output.IsZero(), "%q", b.Error)
 		add(!b.Output.IsZero(), "%s", itemText(b.Output))
 	case *journal.Transferred:
@@ -267,8 +271,11 @@ func (s *script) factText(f journal.Fact) string {
 		add(true, "%s", b.ID)
 	case *journal.Finished:
 		add(b.Cancelled, "cancelled")
+		add(b.Tripped, "tripped")
 		add(b.At >= 0, "at %d: %s", b.At, itemText(s.m.Frame(frame).At(b.At)))
 		add(b.At < 0 && !b.Cancelled, "text %q", b.Text)
+	default:
+		saidText(b, add)
 	}
 	return strings.TrimSpace(strings.Join(words, " "))
 }

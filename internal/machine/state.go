@@ -12,6 +12,7 @@ import (
 type run struct {
 	id        string
 	facts     uint64
+	observed  uint64 // the facts for which hooks were called
 	epoch     uint64
 	owner     journal.Owner
 	failure   *journal.Failed
@@ -42,6 +43,17 @@ type state struct {
 	chain     chain
 	maxTurns  int
 	unknowns  []*call // settled as unknown, and nothing came in since
+
+	verdicts    [2]bool // of the guardrails on the first input
+	passed      int     // the ordinal of the newest verdict on a candidate
+	trips       *Trip
+	inputEnd    int // where the first input ends
+	handled     *journal.Handled
+	handledFrom int // where in the history what was handled begins
+	handledAt   int // the place of the handler's message, -1 without
+	added       []*journal.Added
+	admitted    int // of the added
+	inputPassed int // the newest of the added of which there is a verdict
 
 	agent   string         // who has the conversation
 	view    []journal.Span // what requests send instead of the history below viewEnd
@@ -136,6 +148,7 @@ type call struct {
 	note      string // what came with the outcome that left the call open
 	deadline  int64  // of its approval, 0 without
 	unknown   int
+	checked   bool // guardrails let it start
 
 	approval *journal.Decided   // the call's own decision at stage 0
 	ruling   *journal.Decided   // the decision that lets it run or not: its own or a sticky one
@@ -234,7 +247,7 @@ func (f *Frame) find(id journal.EffectID) *call {
 
 // owed says that the session lacks something it should hold [M10.2].
 func (f *Frame) owed() bool {
-	return f.session != nil && f.loaded && f.persisted < f.settled
+	return f.session != nil && f.loaded && f.persisted < f.released()
 }
 
 // Usage sums what the model requests of a run cost.

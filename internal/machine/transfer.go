@@ -27,7 +27,7 @@ func transferID(c *call) journal.EffectID {
 // transferDue says that a handoff may start and that nothing else of its response is open
 // [M18.3].
 func (f *Frame) transferDue(c *call) bool {
-	return c.handoff() && c.state == callReady && f.responses[c.id.N-1].unsettled == 1
+	return c.handoff() && c.state == callReady && f.cleared(c) && f.responses[c.id.N-1].unsettled == 1
 }
 
 // transferOf is the due handoff of an effect id, nil if there is none.

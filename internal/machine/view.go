@@ -208,15 +208,10 @@ func (f *Frame) Settled() int { return f.settled }
 // InputEnd returns where the session's history ends and the input begins, and where
 // the input ends and what the run made begins.
 func (f *Frame) InputEnd() (history, input int) {
-	if len(f.responses) > 0 {
-		input = f.responses[0].first
-	} else {
-		input = len(f.history)
-	}
 	if f.started == nil || !f.loaded {
-		return 0, input
+		return 0, 0
 	}
-	return input - len(f.started.Input), input
+	return f.inputEnd - len(f.started.Input), f.inputEnd
 }
 
 // Response returns the newest response: its ordinal, its items and the manifest it was
