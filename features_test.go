@@ -17,7 +17,8 @@ type feature struct {
 
 // features are the rows that have a test, by section.
 func features() []feature {
-	return slices.Concat(agentFeatures, runFeatures, turnFeatures, approvalFeatures, stateFeatures, streamFeatures)
+	return slices.Concat(agentFeatures, runFeatures, moreRunFeatures, turnFeatures, approvalFeatures, moreApprovalFeatures,
+		stateFeatures, moreStateFeatures, streamFeatures, moreStreamFeatures)
 }
 
 // What an agent, a run, its approvals, its state and its stream can do, row by row.
