@@ -41,7 +41,7 @@ var mutants = []mutant{
 	rival, err := m.append(ctx,`},
 	}, "no session", "store/run", "the store took two writes for one place of the ledger"},
 	{"delivered at send", []change{
-		{"internal/machine/fold.go", "f.turn.from = f.chain.covered\n", "f.turn.from = f.chain.covered\n\t\tif MUTANT {\n\t\t\tf.chain.covered = b.Upto\n\t\t}\n"},
+		{"internal/machine/fold.go", "view, from := f.base()\n", "view, from := f.base()\n\tif MUTANT && f.managed() {\n\t\tf.chain.covered = b.Upto\n\t}\n"},
 	}, "a response without id", "live/run", "G2: the model was sent: the call c1 has no output"},
 	{"digest through float64", []change{
 		{"item/canonical.go", "buf, err := Canonical(args)\n", "buf, err := Canonical(args)\n\tif MUTANT && err == nil {\n\t\tvar v any\n\t\t_ = json.Unmarshal(buf, &v)\n\t\tbuf, _ = json.Marshal(v)\n\t}\n"},
