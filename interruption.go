@@ -92,7 +92,8 @@ type Verdict = journal.Verdict
 
 // Decision settles an interruption. It is bound to the interruption and to the
 // arguments the decider saw, and consumed once. As JSON it has the members below, as in a
-// RunState document; if it comes from a browser, set By from what you know of its user.
+// RunState document, and refuses others; if it comes from a browser, set By from what you
+// know of its user.
 type Decision struct {
 	// Interruption is the interruption's id.
 	Interruption string  `json:"interruption"`
