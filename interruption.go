@@ -139,7 +139,8 @@ func Edit(interruption, by, arguments string) Decision {
 }
 
 // Settle gives a call in doubt the output it is known to have had, or an External one
-// its result.
+// its result. For a call that is settled as unknown, with Unsettled.Interruption, it
+// records what became of it; the model is not told.
 func Settle(interruption, by, output string) Decision {
 	return Decision{Interruption: interruption, Verdict: journal.Settle, By: by, Output: output}
 }

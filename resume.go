@@ -132,9 +132,7 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 			return behind(err, stored, given)
 		}
 		if stored.fold().Finished() != nil {
-			d.records = stored.records
-			d.m = stored.fold()
-			return nil
+			return d.lookBack(ctx, stored)
 		}
 	}
 	var above uint64
@@ -151,7 +149,10 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 		}
 	}
 	if d.m.Finished() != nil {
-		d.release()
+		defer d.release()
+		if isNew && len(d.staged) > 0 { // findings
+			return d.takeIn()
+		}
 		return d.tooLate()
 	}
 	if d.stays != nil && d.stays() {
@@ -159,6 +160,22 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 		return errStays
 	}
 	d.goOn(given)
+	return nil
+}
+
+// lookBack opens a run that has ended, once the findings that were staged on it are
+// recorded.
+func (d *drive) lookBack(ctx context.Context, ended *RunState) error {
+	if len(d.staged) > 0 {
+		err := d.r.recordLate(ctx, ended.Run())
+		if err == nil {
+			ended, _, err = d.r.stored(ctx, ended.Run(), nil)
+		}
+		if err != nil && !errors.Is(err, ErrClaimed) {
+			return ended.refused(err)
+		}
+	}
+	d.staged, d.records, d.m = nil, ended.records, ended.fold()
 	return nil
 }
 

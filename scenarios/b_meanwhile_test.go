@@ -165,7 +165,8 @@ func s34Play(w *world) {
 	w.ends("I do not know.")
 	w.effects()
 	told := func(call, id, key string) pawl.Unsettled {
-		return pawl.Unsettled{Run: "S34", Agent: "Desk", Call: call, Tool: "slow", CallID: id, Arguments: `{"amount":5}`, Key: key, Attempt: 1, Standing: pawl.StandsTold}
+		return pawl.Unsettled{Run: "S34", Agent: "Desk", Call: call, Tool: "slow", CallID: id, Arguments: `{"amount":5}`, Key: key, Attempt: 1, Standing: pawl.StandsTold,
+			Interruption: call + "#1"}
 	}
 	w.unsettled(told("1.0", "c1", "pawl_4aa1c7c309ca2186b9b076f6311d1d04"), told("2.0", "c2", "pawl_029e3655105ca4ef078b256e4e1e234e"))
 	release()

@@ -129,7 +129,7 @@ func (m *Machine) checkOutcome(f journal.Fact) error {
 	return notDue("fact %T", f.Body)
 }
 
-// [M1.4] After the end a run takes a new claim and evidence.
+// [M1.4] After the end a run takes a new claim, evidence and findings.
 func (m *Machine) checkEnded(f journal.Fact) error {
 	switch b := f.Body.(type) {
 	case *journal.Claimed:

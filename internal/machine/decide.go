@@ -54,6 +54,11 @@ func (m *Machine) stickyFor(c *call) *journal.Decided {
 // same tool that never started [M9.6].
 func (m *Machine) foldDecided(b *journal.Decided) {
 	c := m.find(b.Call)
+	if c.state == callSettled { // [M9.20]
+		c.later = append(c.later, b)
+		m.known(c)
+		return
+	}
 	m.decide(c, b)
 	if !b.Sticky {
 		return
@@ -130,6 +135,9 @@ func (m *Machine) checkDecided(now int64, b *journal.Decided) error {
 	if err := c.answered(b); err != nil {
 		return err
 	}
+	if b.Stage == c.stage() && m.isUnknown(c) {
+		return c.checkFinding(b)
+	}
 	kind, open := c.openKind()
 	open = open && b.Stage == c.stage() || b.Stage == 0 && c.revisable()
 	if b.Stage == 0 {
@@ -151,6 +159,18 @@ func (m *Machine) checkDecided(now int64, b *journal.Decided) error {
 		return &InFlightError{Call: b.Call, Until: c.blocked}
 	}
 	return c.checkArguments(b)
+}
+
+// checkFinding checks what somebody found out about a call that is settled as unknown
+// [M9.20].
+func (c *call) checkFinding(b *journal.Decided) error {
+	switch {
+	case b.Digest != c.digest:
+		return fmt.Errorf("%w (call %s)", ErrDigest, b.Call)
+	case b.Verdict != journal.Settle || b.Sticky || b.Arguments != "":
+		return fmt.Errorf("%w: the call is settled as unknown; only what became of it can be said", ErrVerdict)
+	}
+	return nil
 }
 
 // answered returns what a decision meets that comes after the call was decided

@@ -45,7 +45,9 @@ type callState struct {
 	attempt  bool // settled by an attempt
 	edited   string
 	digest   item.Digest
-	at       int // in the log: the first attempt or the end, whichever is first; -1 before
+	at       int  // in the log: the first attempt or the end, whichever is first; -1 before
+	end      int  // in the log
+	known    bool // settled, and somebody said later what happened
 }
 
 func (w *world) turn() *turn {
@@ -166,9 +168,7 @@ func (w *world) state(c *call) callState {
 	}
 	for _, m := range c.events {
 		if s.phase == settled {
-			if _, ok := m.fact.Body.(*journal.Settled); ok {
-				w.hit("M8.13 evidence")
-			}
+			w.afterwards(&s, m.fact.Body)
 			continue
 		}
 		switch b := m.fact.Body.(type) {
@@ -195,6 +195,24 @@ func (w *world) state(c *call) callState {
 		}
 	}
 	return s
+}
+
+// afterwards is M8.13 and M9.20.
+func (w *world) afterwards(s *callState, b journal.Body) {
+	switch b := b.(type) {
+	case *journal.Settled:
+		w.hit("M8.13 evidence")
+		s.known = s.known || b.Outcome == journal.Done || b.Outcome == journal.ToolFailed
+	case *journal.Decided:
+		w.hit("M9.20 a finding")
+		s.known = true
+		s.stage++
+	}
+}
+
+// unknown is M8.23 for a settled call.
+func (w *world) unknown(c *call, s callState) bool {
+	return s.phase == settled && s.outcome == journal.Unknown && c.spec.Class != journal.ReadOnly && !s.known && s.end > w.forked
 }
 
 // decidedLater is M9.10, M9.11 and M9.14.
@@ -275,7 +293,7 @@ func (w *world) claim(c *call, s *callState, m moment, b *journal.Claimed) {
 // outcome is M8.3, M8.11, M8.12 and M8.19 to M8.21.
 func (w *world) outcome(c *call, s *callState, m moment, b *journal.Settled) {
 	settle := func() {
-		s.phase, s.outcome, s.output, s.attempt = settled, b.Outcome, b.Output, b.ID.A > 0
+		s.phase, s.outcome, s.output, s.attempt, s.end = settled, b.Outcome, b.Output, b.ID.A > 0, m.at
 		if s.at < 0 {
 			s.at = m.at
 		}

@@ -80,7 +80,7 @@ func callMarks() []string {
 		"M8.9 waits",
 		"M8.11 not executed",
 		"M8.12 a late result",
-		"M8.13 evidence",
+		"M8.13 evidence", "M9.20 a finding", "M9.20 after the end",
 		"M8.16 asked about again",
 		"M8.17 asks the far side",
 		"M8.18 absent",

@@ -30,6 +30,7 @@ type world struct {
 	epoch     uint64
 	owner     journal.Owner
 	cancelled bool
+	forked    int // in the log: where the run was made of another, 0 if it was not
 	failure   *journal.Failed
 	finished  *journal.Finished
 
@@ -156,7 +157,7 @@ func (w *world) readFact(i int, f journal.Fact) {
 			w.makeHistory(nil, nil)
 		}
 	case *journal.Forked:
-		w.readForked(b)
+		w.readForked(i, b)
 	case *journal.Claimed:
 		w.epoch, w.owner = b.Epoch, b.Owner
 		w.flight, w.notAgain = nil, nil // M12.6
@@ -259,9 +260,9 @@ func (w *world) makeHistory(items, healed []item.Item) {
 }
 
 // readForked is M1.8.
-func (w *world) readForked(b *journal.Forked) {
+func (w *world) readForked(i int, b *journal.Forked) {
 	if b.Run != w.run {
-		w.epoch, w.owner = 0, journal.Owner{}
+		w.epoch, w.owner, w.forked = 0, journal.Owner{}, i
 	}
 	w.run, w.session, w.batch = b.Run, b.Session, batch{}
 	w.flight, w.notAgain = nil, nil

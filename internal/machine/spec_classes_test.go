@@ -176,8 +176,8 @@ running t1.7.0 c8 pay attempt=1 begun=1000`)
 	s.given("settle t1.7.1 done", "settle t1.6.1 pending | the bank", "settle t1.0.1 unknown error | no answer", "settle t1.1.1 done", "settle t1.4.1 unknown error | hm", "wait 1s")
 	s.given("settle t1.2.1 unknown", "settle t1.2.2 unknown", "settle t1.2.3 unknown error | odd", "claim gone") // of t1.3 and t1.5
 	s.then("unsettled", `
-told t1.0.0 c1 pay attempt=1 begun=1000  no answer
-told t1.2.0 c3 put attempt=3 begun=2000  odd
+told t1.0.0 c1 pay attempt=1 begun=1000 1.0#1 no answer
+told t1.2.0 c3 put attempt=3 begun=2000 1.2#1 odd
 in-doubt t1.3.0 c4 wipe attempt=1 begun=1000 1.3#1
 in-doubt t1.4.0 c5 ask attempt=1 begun=1000  hm
 in-doubt t1.5.0 c6 pay attempt=1 begun=1000 1.5#1
@@ -185,20 +185,20 @@ external t1.6.0 c7 pay attempt=1 begun=1000 1.6#1 the bank`)
 	// An answer is known; giving up is not.
 	s.given("decide 1.5#1 settle | paid", "decide 1.3#1 giveup why=lost", "settle t1.6.1 failed", "settle t1.4.1 done")
 	s.then("unsettled", `
-told t1.0.0 c1 pay attempt=1 begun=1000  no answer
-told t1.2.0 c3 put attempt=3 begun=2000  odd
-told t1.3.0 c4 wipe attempt=1 begun=1000  lost`)
+told t1.0.0 c1 pay attempt=1 begun=1000 1.0#1 no answer
+told t1.2.0 c3 put attempt=3 begun=2000 1.2#1 odd
+told t1.3.0 c4 wipe attempt=1 begun=1000 1.3#2 lost`)
 	// Evidence that says what happened, from any attempt [M8.13].
 	s.given("settle t1.0.1 unknown error | again", "settle t1.2.1 done | put", "settle t1.3.1 failed | no file")
-	s.then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000  no answer")
+	s.then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000 1.0#1 no answer")
 
 	// A cancelled run; the open call waits for its body.
 	c := planned(t, "start", "tool pay\ntool look readonly recover", "call c1 pay {}\ncall c2 pay {}\ncall c3 look {}").given("settle t1.0.1 pending", "claim gone")
-	c.given("cancel").then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000\ntold t1.1.0 c2 pay attempt=1 begun=1000")
+	c.given("cancel").then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000 1.0#1\ntold t1.1.0 c2 pay attempt=1 begun=1000 1.1#1")
 
 	// The calls of a run are not those of its fork.
 	f := planned(t, "start", "tool pay\ntool buy ask", "call c1 pay {}\ncall c2 buy {}").given("settle t1.0.1 unknown", "fork run=run-2", "claim", "decide 1.1#0 approve", "settle t1.1.1 unknown")
-	f.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000")
+	f.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000 1.1#1")
 }
 
 func TestM9_14_AskedAgain(t *testing.T) {
@@ -222,6 +222,29 @@ status running`)
 	n := planned(t, "start parallel=1", "tool pay ask", "call c1 pay {}\ncall c2 pay {}").given("decide 1.0#0 approve", "settle t1.0.1 asks", "decide 1.1#0 approve sticky")
 	n.then("interruptions", "approval 1.0#1 c1 pay {}\n")
 	n.given("settle t1.1.1 asks").then("interruptions", "approval 1.0#1 c1 pay {}\napproval 1.1#1 c2 pay {}\n")
+}
+
+func TestM9_20_Findings(t *testing.T) {
+	s := planned(t, "start", "tool pay ask\ntool buy\ntool look readonly", "call c1 pay {\"cents\":5}\ncall c2 buy {}\ncall c3 look {}\ncall c4 buy {}")
+	s.given("decide 1.0#0 approve args={\"cents\":4}", "claim gone", "decide 1.0#1 giveup", "decide 1.1#1 giveup", "decide 1.3#1 settle | bought", "settle t1.2.2 unknown", "settle t1.2.3 unknown", "settle t1.2.4 unknown")
+	s.given("prepared", "respond\nmessage bye", "plan")
+	before := s.do("history")
+	s.then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000 1.0#2\ntold t1.1.0 c2 buy attempt=1 begun=1000 1.1#2")
+	s.refused(notDueText, "decide 1.0#3 settle", "decide 1.2#1 settle", "decide 1.3#2 settle", "decide 1.1#0 settle").refused(digestText, "decide 1.0#2 settle digest=plan")
+	s.refused(verdictText, "decide 1.0#2 retry", "decide 1.0#2 giveup", "decide 1.0#2 approve", "decide 1.0#2 settle sticky", "decide 1.0#2 settle args={}")
+	s.then("decide 1.0#2 settle | paid", "append decided 1.0#2 settle\nsync")
+	s.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000 1.1#2")
+	s.refused(sameText, "decide 1.0#2 settle by=bob | paid").refused(decidedText, "decide 1.0#2 settle | not paid").refused(notDueText, "decide 1.0#3 settle")
+	s.given("settle t1.0.1 done").then("history", before) // evidence all the same [M8.13]
+	s.given("settle t1.1.1 failed").refused(notDueText, "decide 1.1#2 settle").then("unsettled", "")
+
+	// In a cancelled run, before and after its end; while the call is open it is no finding.
+	c := planned(t, "start", "tool pay\ntool buy", "call c1 pay {}\ncall c2 buy {}").given("settle t1.0.1 unknown")
+	c.refused(notDueText, "decide 1.1#1 settle").given("cancel", "decide 1.0#1 settle | paid", "settle t1.1.1 unknown")
+	c.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000 1.1#1").given("decide 1.1#1 settle").then("unsettled", "")
+
+	// What a run left unknown its fork cannot find out.
+	planned(t, "start", "tool pay\ntool buy ask", "call c1 pay {}\ncall c2 buy {}").given("settle t1.0.1 unknown", "fork run=run-2", "claim").refused(notDueText, "decide 1.0#1 settle")
 }
 
 func TestM9_15_Deadlines(t *testing.T) {

@@ -34,7 +34,8 @@ type Unsettled struct {
 	Begun int64
 	// Note is what came with the outcome, or why somebody gave up. Empty after a crash.
 	Note string
-	// Interruption is the id of the call's open interruption, empty without one.
+	// Interruption is the id of the call's open interruption, or that under which a
+	// finding is taken [M9.20]; empty without one.
 	Interruption string
 }
 
@@ -43,7 +44,9 @@ type Unsettled struct {
 func (m *Machine) Unsettled() iter.Seq[Unsettled] {
 	return func(yield func(Unsettled) bool) {
 		for _, c := range m.unknowns {
-			if !yield(c.unsettled(StandsTold)) {
+			u := c.unsettled(StandsTold)
+			u.Interruption = InterruptionID(c.id, c.stage())
+			if !yield(u) {
 				return
 			}
 		}
@@ -100,9 +103,17 @@ func (m *Machine) unknown(c *call) {
 	}
 }
 
-// evidence drops a call of which somebody has said what it did [M8.13].
+// evidence takes what an attempt of a settled call says after all [M8.13].
 func (m *Machine) evidence(c *call, b *journal.Settled) {
 	if b.Outcome == journal.Done || b.Outcome == journal.ToolFailed {
-		m.unknowns = slices.DeleteFunc(m.unknowns, func(o *call) bool { return o == c })
+		m.known(c)
 	}
+}
+
+// isUnknown says that the call is settled as unknown, and nobody has said what it did.
+func (m *Machine) isUnknown(c *call) bool { return slices.Contains(m.unknowns, c) }
+
+// known drops a call of which somebody has said what it did.
+func (m *Machine) known(c *call) {
+	m.unknowns = slices.DeleteFunc(m.unknowns, func(o *call) bool { return o == c })
 }
