@@ -25,7 +25,7 @@ func (d *drive) startRecover(e machine.Effect) error {
 	d.beside++
 	if b == nil || err != nil || b.tool.recover == nil {
 		s := &journal.Settled{ID: e.About, Outcome: journal.Unknown, Error: "nobody can be asked"}
-		s.Output, _ = answer(info.Item, machine.UnknownText(e.Key))
+		s.Output, _ = answer(info.Item, machine.EditedText(info.Edited)+machine.UnknownText(e.Key))
 		d.queue = append(d.queue, outcome{id: e.ID, body: s})
 		return nil
 	}

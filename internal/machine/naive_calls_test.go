@@ -382,7 +382,15 @@ func pairs(call, out item.Item) bool {
 }
 
 // tell is the text of M8.10.
-func (w *world) tell(c *call) string { return machine.UnknownText(w.key(c)) }
+func (w *world) tell(c *call) string { return w.edited(c) + machine.UnknownText(w.key(c)) }
+
+// edited is what the model reads of edited arguments [M9.7].
+func (w *world) edited(c *call) string {
+	if s := w.state(c); s.edited != "" {
+		return "The reviewer changed the arguments to " + s.edited + ".\n"
+	}
+	return ""
+}
 
 // settlement is M9.10 and M15.3: how a call ends without an attempt. ok is false if it does not.
 func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool) {
@@ -404,7 +412,7 @@ func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool
 		return reject("")
 	case s.phase == decided && s.verdict.Verdict == journal.Settle:
 		w.hit("M9.10 settle")
-		return journal.Decreed, c.answer(s.verdict.Text), true
+		return journal.Decreed, c.answer(w.edited(c) + s.verdict.Text), true
 	case s.phase == decided && s.verdict.Verdict == journal.GiveUp:
 		w.hit("M9.10 give up")
 		return journal.Unknown, c.answer(w.tell(c)), true

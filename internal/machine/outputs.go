@@ -25,6 +25,15 @@ func UnknownText(key string) string {
 		"Do not assume that it failed. Its idempotency key is " + key + "."
 }
 
+// EditedText is what the model reads before the output of a call that ran with other
+// arguments than its own; empty if edited is [M9.7].
+func EditedText(edited string) string {
+	if edited == "" {
+		return ""
+	}
+	return "The reviewer changed the arguments to " + edited + ".\n"
+}
+
 // output builds the output item of a call.
 func (m *Machine) output(c *call, text string) item.Item {
 	it := m.history[c.slot].item
@@ -69,7 +78,9 @@ func (m *Machine) settleDecided(c *call) bool {
 		return m.settleUnknown(c)
 	case v != nil && v.Verdict == journal.Approve:
 		s.Output = c.plan.Output
-	case v != nil && (v.Verdict == journal.Settle || v.Text != ""):
+	case v != nil && v.Verdict == journal.Settle:
+		s.Output = m.output(c, EditedText(c.edited)+v.Text)
+	case v != nil && v.Text != "":
 		s.Output = m.output(c, v.Text)
 	case c.plan.Reject != "":
 		s.Output = m.output(c, c.plan.Reject)
@@ -88,5 +99,5 @@ func (m *Machine) settleCancelled(c *call) bool {
 }
 
 func (m *Machine) settleUnknown(c *call) bool {
-	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: m.output(c, UnknownText(m.KeyOf(c.id)))})
+	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: m.output(c, EditedText(c.edited)+UnknownText(m.KeyOf(c.id)))})
 }
