@@ -148,7 +148,7 @@ told of both calls, with their keys, although the run has ended; afterwards of n
 }
 
 func s34Play(w *world) {
-	w.setup.Tools, w.setup.Grace = []tool{{Name: "slow", Output: "made", Timeout: 10 * time.Millisecond}}, time.Millisecond
+	w.setup.Tools, w.setup.Grace = []tool{{Name: "slow", Output: "made", Timeout: time.Second}}, time.Millisecond
 	once := "user make it; call c1 slow; " + unknown("c1", "pawl_4aa1c7c309ca2186b9b076f6311d1d04")
 	twice := once + "; call c2 slow; " + unknown("c2", "pawl_029e3655105ca4ef078b256e4e1e234e")
 	w.model(
