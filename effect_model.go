@@ -141,7 +141,7 @@ func (d *drive) emitter(id journal.EffectID) func(*model.Event) bool {
 func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
 	reader, ok := d.agent.model(d.opts).(model.ConversationReader)
 	if !ok {
-		return nil, fmt.Errorf("%w: the model's adapter cannot read it", ErrDeliveryAmbiguous)
+		return nil, d.undelivered("the model's adapter cannot read it")
 	}
 	sent := itemsOf(d.m, e.From, e.Upto)
 	const most = 200
@@ -152,13 +152,17 @@ func (d *drive) reconcileModel(e machine.Effect) (journal.Body, error) {
 	after, ok := d.behindAnchor(tail, sent, e.From, len(tail) < most)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%w: the last known item is not in it", ErrDeliveryAmbiguous)
+		return nil, d.undelivered("the last known item is not in it")
 	case len(after) == 0:
 		return &journal.Absent{ID: e.About}, nil
 	case len(after) > len(sent) && startsWith(after, sent) && isWhole(after[len(sent):]):
 		return &journal.Responded{ID: e.About, Items: after[len(sent):]}, nil
 	}
-	return nil, fmt.Errorf("%w: %d items follow what was known", ErrDeliveryAmbiguous, len(after))
+	return nil, d.undelivered(fmt.Sprintf("%d items follow what was known", len(after)))
+}
+
+func (d *drive) undelivered(why string) error {
+	return fmt.Errorf("%w: conversation %q, %s; nothing was sent, a resume looks again", ErrDeliveryAmbiguous, d.m.Started().Conversation, why)
 }
 
 // behindAnchor returns what the conversation holds behind the last item of the

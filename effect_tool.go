@@ -69,7 +69,7 @@ func (d *drive) startTool(e machine.Effect) error {
 func (d *drive) newBody(id journal.EffectID, key string, info machine.CallInfo) (*body, error) {
 	t := d.tool(info.Spec.Name)
 	if t == nil {
-		return nil, fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
+		return nil, toolChanged(info, "is gone")
 	}
 	b := &body{id: id, tool: t, edited: info.Edited}
 	b.call = Call{RunContext: d.runContext(), Tool: t.name, ID: info.CallID, Key: key, Attempt: id.A, ApprovedBy: info.By,

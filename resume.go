@@ -107,7 +107,7 @@ func (r *Runner) stored(ctx context.Context, run string, given *RunState) (s *Ru
 	if given != nil {
 		n := given.records.size
 		if n > len(records) || records[n-1].Hash != given.records.list()[n-1].Hash {
-			return nil, false, ErrConflict
+			return nil, false, fmt.Errorf("%w; resume the run by its id, or fork the state", ErrConflict)
 		}
 	}
 	m, err := replay(records)
@@ -304,7 +304,7 @@ func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool)
 		}
 	}
 	if given == nil {
-		return nil, fmt.Errorf("%w: it is %q in %s", ErrSessionMissing, ref.ID, ref.Backend)
+		return nil, fmt.Errorf("%w: it is %q in %s; give it in RunOptions.Session", ErrSessionMissing, ref.ID, ref.Backend)
 	}
 	have := r.sessionRef(given)
 	if have.ID == ref.ID && have.Backend == ref.Backend && have.Own != ref.Own {
@@ -359,13 +359,17 @@ func (d *drive) changed(id journal.EffectID) error {
 	case t == nil && d.opts.ToolNotFound == TellModel:
 		return nil // it is answered with that
 	case t == nil:
-		return fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
+		return toolChanged(info, "is gone")
 	case t.id != info.Spec.Identity:
-		return fmt.Errorf("%w: %q takes other arguments now", ErrToolChanged, info.Spec.Name)
+		return toolChanged(info, "takes other arguments now")
 	case info.Spec.Class == Transactional && t.effect != Transactional:
-		return fmt.Errorf("%w: %q does not work in the store's transaction any more", ErrToolChanged, info.Spec.Name)
+		return toolChanged(info, "does not work in the store's transaction any more")
 	}
 	return nil
+}
+
+func toolChanged(info machine.CallInfo, how string) error {
+	return fmt.Errorf("%w: %q %s (call %s); resume the run with the tool as it was", ErrToolChanged, info.Spec.Name, how, info.CallID)
 }
 
 func (d *drive) tool(name string) *Tool { return d.agent.tool(name) }

@@ -233,7 +233,7 @@ func (m *Machine) foldFailed(b *journal.Failed) {
 		m.landed(reconcileID(b.ID))
 		m.open.doubt, fatal = true, true // [M10.7]
 	case journal.EffectReconcile:
-		fatal = fatal || b.ID.P == reconcileSession
+		fatal = fatal || b.ID.P == ReconcileSession
 	}
 	if fatal && m.failure == nil {
 		m.failure = b
