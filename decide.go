@@ -131,7 +131,9 @@ const cancelKey = "cancel"
 // executed or unknown, what is owed to the session is appended. It is durable when
 // Cancel returns, and is carried out by whoever drives the run; if nobody does, resume it.
 // A driver in another process sees it within half a second between effects and while
-// tools run, and within a third of its lease while a model answers.
+// tools run, and within a third of its lease while a model answers. The body of a
+// Transactional tool holds the store's only writer: one that this Runner runs is rolled
+// back at once, and Cancel waits for one of another process, as every write does.
 // Cancelling a run that has ended changes nothing.
 func (r *Runner) Cancel(ctx context.Context, run, by, why string) error {
 	s, err := r.State(ctx, run)
@@ -140,6 +142,9 @@ func (r *Runner) Cancel(ctx context.Context, run, by, why string) error {
 	}
 	if m := s.fold(); m.Finished() != nil || m.Cancelled() {
 		return nil
+	}
+	if d, ok := r.active.Load(run); ok {
+		defer d.(*drive).rollBack()()
 	}
 	f := journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Cancelled{By: by, Why: why}}
 	if err := post(ctx, r.store(), run, journal.Entry{Key: cancelKey, Body: journal.Encode(f, newSalt())}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,8 @@ type drive struct {
 	wake     chan struct{}
 	wakeable *wakeable
 	calling  atomic.Pointer[wakeable] // of what keeps the driver busy
+	lent     atomic.Pointer[wakeable] // of a transactional body
+	posting  sync.RWMutex             // held while this process posts a cancellation
 	unsaved  []journal.Record
 	handed   []machine.Effect // not started yet
 	left     bool             // a body was left running
@@ -320,6 +323,17 @@ func (d *drive) wakeUp() {
 	case d.wake <- struct{}{}:
 	default:
 	}
+}
+
+// rollBack ends the transactional body that is at work, and lets none be entered until
+// done is called: it has the store's only writer, which a cancellation needs as well. The
+// call did not happen then. It is called from any goroutine.
+func (d *drive) rollBack() (done func()) {
+	d.posting.RLock()
+	if c := d.lent.Load(); c != nil {
+		c.cancel()
+	}
+	return d.posting.RUnlock
 }
 
 // input returns the items of a range as a request input, growing the one of the last

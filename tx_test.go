@@ -204,6 +204,72 @@ func TestTransactionalCancelled(t *testing.T) {
 	}
 }
 
+// Cancel reaches a transactional body at work, which holds the store's only writer: what it wrote is rolled back, and it is
+// not entered again.
+func TestTransactionalCancelledAtWork(t *testing.T) {
+	store, rows := payments(t)
+	var e effects
+	written := make(chan struct{})
+	body := func(ctx context.Context, _ *sql.Tx, _ *pawl.Call) error {
+		close(written)
+		<-ctx.Done()
+		e.add("%v", ctx.Err())
+		return ctx.Err()
+	}
+	m := newScript(calling(fc("c1", "pay", `{"cents":5}`)), says("done"))
+	agent := agentWith(m, paying(&e, body, func(f *sqlstore.TxFunc[charge, string]) { f.Timeout = time.Hour }))
+	r := pawl.Runner{Store: store}
+	asked := make(chan error)
+	go func() {
+		<-written
+		asked <- r.Cancel(context.Background(), "r", "ann", "no")
+	}()
+	res, err := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+	cancelled(t, &r, nil, m, nil, res, err)
+	e.want(t, "pay 5 attempt 1", "context canceled")
+	if got := settledAs(t, store); rows() != 0 || got[0] != journal.NotExecuted || got[len(got)-1] != journal.Dropped {
+		t.Errorf("%d rows, settled as %q", rows(), got)
+	}
+}
+
+// A cancellation that cannot be posted leaves the run as it is: the body that was rolled back for it is entered again.
+func TestTransactionalCancelledInVain(t *testing.T) {
+	store, rows := payments(t)
+	var e effects
+	written := make(chan struct{})
+	body := func(ctx context.Context, _ *sql.Tx, c *pawl.Call) error {
+		if c.Attempt > 1 {
+			return nil
+		}
+		close(written)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	m := newScript(calling(fc("c1", "pay", `{"cents":5}`)), says("done"))
+	agent := agentWith(m, paying(&e, body, func(f *sqlstore.TxFunc[charge, string]) { f.Timeout = time.Hour }))
+	r := pawl.Runner{Store: &shut{store}}
+	go func() {
+		<-written
+		if err := r.Cancel(context.Background(), "r", "ann", "no"); !errors.Is(err, errLost) {
+			t.Error(err)
+		}
+	}()
+	res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+	e.want(t, "pay 5 attempt 1", "pay 5 attempt 2")
+	if res.FinalOutput != "done" || rows() != 1 {
+		t.Errorf("%d rows, %+v", rows(), res)
+	}
+	replays(t, &r, "r")
+}
+
+// shut is a store that takes nothing into an inbox.
+type shut struct{ *sqlstore.Store }
+
+func (*shut) Post(context.Context, string, journal.Entry) error { return errLost }
+
 // lossy is a store whose transactions go wrong, one after the other.
 type lossy struct {
 	*sqlstore.Store
