@@ -25,26 +25,36 @@ type shown struct {
 	items  int
 	last   string
 	digest uint64
+	// answer is the request whose answer is the last response in it, 0 if there is none; before is a digest of what stands
+	// before that response.
+	answer int
+	before uint64
 }
 
 // respond implements [pawltest.Responder].
 func (b *brain) respond(r *pawltest.ResponsesRequest) pawltest.ResponsesReply {
 	history := r.History()
-	run, turns, turn := "", 0, 1
-	for _, it := range history {
+	run, turns, turn, answer, start := "", 0, 1, 0, 0
+	for i, it := range history {
 		if m, err := it.Message(); err == nil && m.Role == "user" {
 			if name, n, ok := readOrder(m.Text()); ok {
-				run, turns, turn = name, n, 1
+				run, turns, turn, answer = name, n, 1, 0
 			}
 		}
 		if fc, err := it.FunctionCall(); err == nil {
-			if _, n, _, ok := readCallID(fc.CallID); ok {
-				turn = n + 1
+			if _, n, request, ok := readCallID(fc.CallID); ok {
+				if turn = n + 1; request != answer {
+					answer, start = request, i
+				}
 			}
 		}
 	}
+	d := digest(history)
+	if answer > 0 {
+		d.answer, d.before = answer, digest(history[:start]).digest
+	}
 	b.mu.Lock()
-	b.seen[r.Number] = digest(history)
+	b.seen[r.Number] = d
 	b.asked[run] = append(b.asked[run], r.Number)
 	if problem := unpaired(history); problem != "" {
 		b.odd = append(b.odd, violation{run, fmt.Sprintf("request %d: %s", r.Number, problem)})

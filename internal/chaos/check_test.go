@@ -153,6 +153,9 @@ func TestCheckRun(t *testing.T) {
 			"request 1 did not show the model what the ledger says came before response 1"}},
 		"what was never said": {func(j *job, l *ledger) { j.plan.Run = "odd" }, log, []string{
 			`request 7, whose answer was lost, showed the model what the ledger never said: 2 items, the last "call c pay{}"`}},
+		"what was forgotten": {func(j *job, l *ledger) { j.plan.Run, j.plan.Mode = "forgetful", modeNone }, log, nil},
+		"what a session would have": {func(j *job, l *ledger) { j.plan.Run, j.plan.Mode = "forgetful", modeOwn }, log, []string{
+			`request 8, whose answer was lost, showed the model what the ledger never said: 2 items, the last "call c pay{}"`}},
 		"a conversation asked again": {func(j *job, l *ledger) { j.plan.Run, j.plan.Mode = "again", modeConversation }, log, []string{
 			"the server accepted 1 requests on the conversation whose answers the ledger does not have"}},
 		"unknown effect": {func(*job, *ledger) {}, append([]effect{{effectBegin, toolPay, "d", "d", 1, 1, 1}}, log...), []string{
@@ -185,9 +188,12 @@ func TestCheckRun(t *testing.T) {
 			"it refused to send anything, and had 1 responses to know the conversation by"}},
 	} {
 		before := digest([]item.Item{input})
+		other := digest([]item.Item{input, called})
+		behind6 := other
+		behind6.answer, behind6.before = 6, before.digest
 		p := &parent{brain: &brain{
-			seen:  map[int]shown{1: before, 6: before, 7: digest([]item.Item{input, called})},
-			asked: map[string][]int{"": {1}, "odd": {1, 7}, "again": {1, 6}, "once": {1}}}}
+			seen:  map[int]shown{1: before, 6: before, 7: other, 8: behind6},
+			asked: map[string][]int{"": {1}, "odd": {1, 7}, "forgetful": {1, 6, 8}, "again": {1, 6}, "once": {1}}}}
 		c := &call{id: "c", tool: toolPay, intents: attempts[intent]{1: {at: 1}}, settled: 1, output: answer}
 		l := &ledger{loaded: true, input: []item.Item{input}, finished: &journal.Finished{},
 			responses: []*response{{request: 1, items: []item.Item{called}, planned: true, calls: []*call{c}}}}
