@@ -79,7 +79,7 @@ func (d *drive) runTx(b *body) error {
 	if len(d.wake) > 0 { // somebody cancels the run
 		d.wakeable.cancel()
 	}
-	store := d.store.(journal.Transactor)
+	store := journal.TransactorOf(d.store)
 	var l *lent
 	var err error
 	for try := range appendTries {
@@ -194,7 +194,7 @@ func (d *drive) commitFailed(l *lent, cause error) error {
 
 // checkTransactions refuses an agent whose tools need more of a store than it can.
 func (a *Agent) checkTransactions(store journal.Driver) error {
-	if _, ok := store.(journal.Transactor); ok {
+	if journal.TransactorOf(store) != nil {
 		return nil
 	}
 	for i := range a.Tools {

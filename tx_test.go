@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/journal/journaltest"
 	"github.com/pawl-agents/pawl/sqlstore"
 )
 
@@ -106,6 +108,28 @@ func TestTransactionalTool(t *testing.T) {
 		sameViews(t, res, m, sess)
 		replays(t, &r, "r")
 	})
+}
+
+// A transactional tool works in a store that fails: whichever append or commit gets lost, the row is there once.
+func TestTransactionalToolInAFaultyStore(t *testing.T) {
+	for _, reply := range []journaltest.Reply{journaltest.Absent, journaltest.Stored} {
+		for n := 1; n <= 4; n++ {
+			t.Run(fmt.Sprintf("%s %d", reply, n), func(t *testing.T) {
+				store, rows := payments(t)
+				faulty := journaltest.Faulty(store, journaltest.Plan{n: reply})
+				agent := agentWith(newScript(calling(fc("c1", "pay", `{"cents":5}`)), says("done")), paying(new(effects), nil, nil))
+				r := pawl.Runner{Store: faulty}
+				res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+				if diff := cmp.Diff([]string{"c1: paid"}, outputs(res.NewItems())); diff != "" || rows() != 1 || faulty.Appends() < n {
+					t.Errorf("%d rows, %d appends, %s", rows(), faulty.Appends(), diff)
+				}
+			})
+		}
+	}
+	r := pawl.Runner{Store: journaltest.Faulty(journal.NewMemory(), nil)}
+	if _, err := r.Run(t.Context(), agentWith(newScript(), paying(new(effects), nil, nil)), pawl.UserText("pay"), nil); !as[*pawl.ConfigError](err) {
+		t.Errorf("without a store that has transactions: %v", err)
+	}
 }
 
 // However a transactional body ends, the row is there if and only if the ledger says so.
