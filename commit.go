@@ -123,8 +123,8 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 			return false, err
 		}
 		f.Time = now.UnixMilli()
-		if s, ok := f.Body.(*journal.Settled); ok && (!saysWhat(s) || d.m.OutputOf(s.ID) == s.Output) {
-			d.consume = append(d.consume, e.Key) // the ledger says so already
+		if s, ok := f.Body.(*journal.Settled); ok && !saysWhat(s) || d.says(f.Body) {
+			d.consume = append(d.consume, e.Key)
 			continue
 		}
 		switch err := d.m.Check(f); {

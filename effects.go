@@ -230,6 +230,10 @@ func (d *drive) settle() error {
 		if f, ok := o.body.(*journal.Failed); ok && f.RetryAt == 0 && d.err == nil {
 			d.err = o.err
 		}
+		if d.says(o.body) {
+			d.m.Ended(o.id)
+			continue
+		}
 		fact := journal.Fact{Time: now, Body: o.body}
 		switch err := d.m.Check(fact); {
 		case errors.Is(err, machine.ErrNotDue) && (o.id.Kind == journal.EffectTool || isBeside(o.id)):
@@ -242,6 +246,13 @@ func (d *drive) settle() error {
 		d.m.Step(fact)
 	}
 	return nil
+}
+
+// says reports whether the ledger has the outcome of a call already: its late result, and what
+// the far side says of it, may both come.
+func (d *drive) says(b journal.Body) bool {
+	s, ok := b.(*journal.Settled)
+	return ok && !s.Output.IsZero() && d.m.OutputOf(s.ID) == s.Output
 }
 
 // halt stops the driving: bodies are cancelled and awaited for a grace, their outcomes

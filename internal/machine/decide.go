@@ -111,12 +111,13 @@ func (r *response) waits() bool {
 	})
 }
 
-// stage returns the stage of the call's open interruption, or of its next one.
+// stage returns the stage of the call's open interruption, or of its next one. A question that is answered
+// by the far side takes its stage with it: what somebody decides on it comes too late.
 func (c *call) stage() int {
 	if c.state == callAsked && c.attempt == 0 {
 		return 0
 	}
-	return 1 + len(c.later)
+	return 1 + len(c.later) + c.absent
 }
 
 // revisable says that the call is decided by a sticky decision only and has not
@@ -181,9 +182,9 @@ func (c *call) answered(b *journal.Decided) error {
 		return answer(c.approval, SameDecision(c.approval, b))
 	case b.Stage == 0 && c.ruling != nil && !c.revisable():
 		return answer(c.ruling, c.ruling.Verdict == b.Verdict)
-	case b.Stage > 0 && b.Stage <= len(c.later):
-		first := c.later[b.Stage-1]
-		return answer(first, SameDecision(first, b))
+	}
+	if i := slices.IndexFunc(c.later, func(d *journal.Decided) bool { return d.Stage == b.Stage }); i >= 0 {
+		return answer(c.later[i], SameDecision(c.later[i], b))
 	}
 	return nil
 }

@@ -209,6 +209,7 @@ func (m *Machine) foldAbsent(b *journal.Absent) {
 		c := m.find(b.ID)
 		m.answer(c)
 		c.exposed = c.before
+		c.absent++
 		m.move(c, callReady)
 	}
 }

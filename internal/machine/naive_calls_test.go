@@ -188,6 +188,7 @@ func (w *world) state(c *call) callState {
 		case *journal.Absent:
 			w.hit("M8.18 absent")
 			s.phase, s.ask, s.possible = ready, false, s.before
+			s.stage++
 		case *journal.Claimed:
 			w.claim(c, &s, m, b)
 		case *journal.Settled:
@@ -401,6 +402,10 @@ func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool
 		}
 		if text == "" {
 			text = machine.RejectedText
+		}
+		if s.verdict != nil && s.possible && c.spec.Class != journal.ReadOnly {
+			w.hit("M9.10 rejected when an attempt may have happened")
+			return journal.Unknown, c.answer(text + "\n" + w.tell(c)), true
 		}
 		return journal.Rejected, c.answer(text), true
 	}

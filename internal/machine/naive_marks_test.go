@@ -98,6 +98,7 @@ func callMarks() []string {
 		"M9.10 denied",
 		"M9.10 give up",
 		"M9.10 rejected",
+		"M9.10 rejected when an attempt may have happened",
 		"M9.10 settle",
 		"M9.11 retry",
 		"M9.12 to be asked about",

@@ -63,10 +63,17 @@ func (c *call) ending() journal.Outcome {
 	switch v := c.verdict(); {
 	case v != nil && v.Verdict == journal.Settle:
 		return journal.Decreed
-	case v != nil && v.Verdict == journal.GiveUp:
+	case v != nil && v.Verdict == journal.GiveUp, c.rejectedLate():
 		return journal.Unknown
 	}
 	return journal.Rejected
+}
+
+// rejectedLate says that a decided call was rejected when an attempt may have happened: it had
+// asked again.
+func (c *call) rejectedLate() bool {
+	n := len(c.later)
+	return c.exposed && c.spec.Class != journal.ReadOnly && n > 0 && c.later[n-1].Verdict == journal.Reject
 }
 
 // [M9.10] A decided call is settled by its verdict.
@@ -80,14 +87,23 @@ func (m *Machine) settleDecided(c *call) bool {
 		s.Output = c.plan.Output
 	case v != nil && v.Verdict == journal.Settle:
 		s.Output = m.output(c, EditedText(c.edited)+v.Text)
-	case v != nil && v.Text != "":
-		s.Output = m.output(c, v.Text)
-	case c.plan.Reject != "":
-		s.Output = m.output(c, c.plan.Reject)
+	case c.rejectedLate():
+		s.Output = m.output(c, c.rejection(v)+"\n"+UnknownText(m.KeyOf(c.id)))
 	default:
-		s.Output = m.output(c, RejectedText)
+		s.Output = m.output(c, c.rejection(v))
 	}
 	return m.add(s)
+}
+
+// rejection is what the model reads of a call that was rejected, or denied.
+func (c *call) rejection(v *journal.Decided) string {
+	switch {
+	case v != nil && v.Text != "":
+		return v.Text
+	case c.plan.Reject != "":
+		return c.plan.Reject
+	}
+	return RejectedText
 }
 
 // [M15.3] An open call of a cancelled run did not run, or nobody knows.

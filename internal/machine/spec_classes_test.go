@@ -1,6 +1,9 @@
 package machine
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestM8_16_WhatIsToBeAskedAbout(t *testing.T) {
 	// Only a call whose repeat may do harm, and that may have happened, is asked about.
@@ -76,6 +79,12 @@ start t1.0.2 key pawl_401017e1 not after 13000`)
 1 call c1 a {}
 2 output c1 (cancelled)
 settled 3, in the session 0`)
+
+	// A decision on what nobody knew does not count for what comes after it, nor does its stage come again [M9.1].
+	late := planned(t, "start", "tool a recover", "call c1 a {}").given("claim gone", "settle t1.0.1 unknown")
+	late.then("interruptions", "in-doubt 1.0#1 c1 a {}\n").given("claim gone", "absent t1.0.1", "claim gone", "settle t1.0.2 unknown")
+	late.then("interruptions", "in-doubt 1.0#2 c1 a {}\n").refused(notDueText, "decide 1.0#1 retry", "decide 1.0#1 settle | done")
+	late.given("decide 1.0#2 retry").refused(sameText, "decide 1.0#2 retry").refused(notDueText, "decide 1.0#1 retry")
 
 	// The attempt before it may have happened all the same.
 	b := planned(t, "start", "tool a recover", "call c1 a {}").given("claim gone", "settle t1.0.1 unknown", "decide 1.0#1 retry", "claim gone")
@@ -217,6 +226,28 @@ status running`)
 	s.given("settle t1.0.2 asks | Really?").then("interruptions", "approval 1.0#2 c1 pay {\"cents\":4}: Really?\n")
 	s.refused(sameText, "decide 1.0#1 approve").refused(decidedText, "decide 1.0#1 reject")
 	s.then("decide 1.0#2 reject | no", "append decided 1.0#2 reject\nappend settled t1.0.0 rejected output c1 no\nsync\nstart p2.0.1 upto 3\nstatus running")
+
+	// Whoever rejects a repeat does not say that nothing happened before [M9.10]. A look changed nothing, and a call
+	// that was found absent did not happen.
+	unknown := "\nThe outcome of this tool call is unknown: it may or may not have taken effect. Do not assume that it failed. Its idempotency key is " + Key("run-1", "", s.effect("t1.0.0")) + "."
+	for tool, want := range map[string]string{
+		"tool pay idempotent":       "unknown output c1 no" + unknown,
+		"tool pay idempotent fresh": "rejected output c1 no",
+		"tool pay readonly":         "rejected output c1 no",
+		"tool pay transactional":    "rejected output c1 no",
+	} {
+		spec, fresh := strings.CutSuffix(tool, " fresh")
+		r := planned(t, "start", spec, "call c1 pay {}")
+		attempt := "t1.0.1"
+		if !fresh {
+			r.given("claim")
+			attempt = "t1.0.2"
+		}
+		r.given("settle "+attempt+" asks").then("decide 1.0#1 reject | no", "append decided 1.0#1 reject\nappend settled t1.0.0 "+want+"\nsync\nstart p2.0.1 upto 3\nstatus running")
+	}
+	d := planned(t, "start", "tool pay idempotent expires=5000", "call c1 pay {}").given("claim", "settle t1.0.2 asks", "wait 5s")
+	d.then("ready", "append expired 1.0#1\nappend settled t1.0.0 unknown output c1 "+ExpiredText+unknown+"\nsync\nstart p2.0.1 upto 3\nstatus running")
+	d.then("unsettled", "told t1.0.0 c1 pay attempt=2 begun=1000")
 
 	// A sticky decision does not answer the tool's own question.
 	n := planned(t, "start parallel=1", "tool pay ask", "call c1 pay {}\ncall c2 pay {}").given("decide 1.0#0 approve", "settle t1.0.1 asks", "decide 1.1#0 approve sticky")

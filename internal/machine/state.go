@@ -120,6 +120,7 @@ type call struct {
 	note      string // what came with the outcome that left the call open
 	deadline  int64  // of its approval, 0 without
 	unknown   int
+	absent    int // attempts that were found not to have happened
 
 	approval *journal.Decided   // the call's own decision at stage 0
 	ruling   *journal.Decided   // the decision that lets it run or not: its own or a sticky one

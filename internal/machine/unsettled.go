@@ -89,8 +89,8 @@ func (c *call) unsettled(s Standing) Unsettled {
 	if s != StandsRunning { // the note is of an attempt before
 		u.Note = c.note
 	}
-	if n := len(c.later); s == StandsTold && n > 0 && c.later[n-1].Verdict == journal.GiveUp && c.later[n-1].Why != "" {
-		u.Note = c.later[n-1].Why
+	if v := c.verdict(); s == StandsTold && v != nil && (v.Verdict == journal.GiveUp || c.rejectedLate()) && v.Why != "" {
+		u.Note = v.Why
 	}
 	return u
 }
