@@ -247,7 +247,7 @@ status running`)
 	}
 	d := planned(t, "start", "tool pay idempotent expires=5000", "call c1 pay {}").given("claim", "settle t1.0.2 asks", "wait 5s")
 	d.then("ready", "append expired 1.0#1\nappend settled t1.0.0 unknown output c1 "+ExpiredText+unknown+"\nsync\nstart p2.0.1 upto 3\nstatus running")
-	d.then("unsettled", "told t1.0.0 c1 pay attempt=2 begun=1000")
+	d.then("unsettled", "told t1.0.0 c1 pay attempt=2 begun=1000 1.0#2")
 
 	// A sticky decision does not answer the tool's own question.
 	n := planned(t, "start parallel=1", "tool pay ask", "call c1 pay {}\ncall c2 pay {}").given("decide 1.0#0 approve", "settle t1.0.1 asks", "decide 1.1#0 approve sticky")
