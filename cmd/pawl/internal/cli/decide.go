@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/sqlstore"
 	"github.com/spf13/cobra"
@@ -141,7 +142,7 @@ type decided struct {
 
 func (a *app) decide(ctx context.Context, st *sqlstore.Store, run string, call []string, v *decider, kind pawl.InterruptionKind,
 	decision func(id string) pawl.Decision) (any, error) {
-	runner := &pawl.Runner{Store: st}
+	runner := &pawl.Runner{Store: st, Agents: []*pawl.Agent{demo.Agent()}}
 	state, err := runner.State(ctx, run)
 	if err != nil {
 		return nil, err
