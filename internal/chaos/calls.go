@@ -20,9 +20,10 @@ type call struct {
 	results  attempts[int]  // how many results each has, late ones included
 	late     []*journal.Settled
 	approved bool
-	rejected bool // or expired
-	answers  int  // that the tool's own questions got
-	settled  int  // how often; late results do not count
+	rejected bool   // or expired
+	answers  int    // that the tool's own questions got
+	found    string // what somebody found out when it had been settled as unknown
+	settled  int    // how often; late results do not count
 	outcome  journal.Outcome
 	output   item.Item
 	decided  attempts[bool] // by stage
@@ -213,6 +214,12 @@ func (l *ledger) decide(c *call, b *journal.Decided) {
 			c.bad("somebody had it run again, and the far side could have told that it had not happened")
 		}
 		c.doubt = false
+	case journal.Settle:
+		if c.settled > 0 && c.outcome == journal.Unknown {
+			c.found = b.Text
+			break
+		}
+		fallthrough
 	default:
 		if !c.doubt && !(c.pending && b.Verdict == journal.Settle) {
 			c.bad("somebody settled it, and it was not in doubt")

@@ -72,6 +72,9 @@ func TestReadCalls(t *testing.T) {
 		{"expired, and ran", toolBid, journal.Ask, bodies{expired(0), intended(1)}, []string{"attempt 1 was intended without an approval"}},
 		{"expired, failed, and approved", toolBid, journal.Ask, bodies{expired(0), decided(0, journal.Approve), intended(1)}, nil},
 		{"expired, and has no deadline", toolRefund, journal.Ask, bodies{expired(0)}, []string{"it expired, and had no deadline"}},
+		{"found out", toolPay, journal.Allow, bodies{intended(1), settled(1, journal.Unknown), decided(1, journal.Settle)}, nil},
+		{"found out, and was known", toolPay, journal.Allow, bodies{intended(1), settled(1, journal.Done), decided(1, journal.Settle)},
+			[]string{"somebody settled it, and it was not in doubt"}},
 		{"late, and open", toolMail, journal.Allow, bodies{intended(1), late(1)}, []string{"a result of attempt 1 came late, and the call was open"}},
 		{"late", toolMail, journal.Allow, bodies{intended(1), settled(1, journal.Unknown), late(1)}, nil},
 	} {

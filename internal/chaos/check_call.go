@@ -139,6 +139,9 @@ func (c *call) checkOutput(t tool, d deeds, far farSide) (problems []string) {
 	}
 	o, _ := c.output.FunctionCallOutput()
 	begun, ended := d.all(d.begun), d.all(d.ended)
+	if c.found != "" && c.found != settledText(d.key) && (far.parcels[d.key] == nil || c.found != delivered(d.key)) {
+		bad("somebody found out %q", c.found)
+	}
 	switch c.outcome {
 	case journal.Done:
 		if ended == 0 || !endsWith(o.Text, did(c.tool, d.key)) {
@@ -170,7 +173,7 @@ func (c *call) checkOutput(t tool, d deeds, far farSide) (problems []string) {
 // checkParcel checks that a result that came from elsewhere and was taken is the output.
 func (c *call) checkParcel(l *ledger, d deeds, far farSide) []string {
 	parcel := far.parcels[d.key]
-	if parcel == nil || !parcel.taken || l.finished != nil && l.finished.Cancelled {
+	if parcel == nil || !parcel.taken || c.found == delivered(d.key) || l.finished != nil && l.finished.Cancelled {
 		return nil
 	}
 	if o, _ := c.output.FunctionCallOutput(); c.outcome != journal.Decreed || o.Text != delivered(d.key) {

@@ -80,13 +80,16 @@ func readLedger(records []journal.Record) (*ledger, error) {
 	return l, nil
 }
 
-// afterEnd says that a fact may stand behind the end of a run: a late result, and the claim under which it is recorded.
+// afterEnd says that a fact may stand behind the end of a run: a late result, what somebody found out about a call, and the
+// claim under which it is recorded.
 func afterEnd(b journal.Body) bool {
 	switch b := b.(type) {
 	case *journal.Claimed:
 		return true
 	case *journal.Settled:
 		return b.Late
+	case *journal.Decided:
+		return b.Verdict == journal.Settle
 	}
 	return false
 }

@@ -43,6 +43,7 @@ type parent struct {
 	far        map[string]int     // key -> how often it was asked for
 	booked     map[string]int     // call -> how often it is in the table, at the end
 	draining   bool
+	stops      time.Time // until then processes are stopped
 	progress   time.Time
 	kills      int
 	looks      int // of the parent, one a second
@@ -156,6 +157,9 @@ func (p *parent) campaign(ctx context.Context) error {
 	var group sync.WaitGroup
 	failures := make(chan error, p.o.workers)
 	end := time.Now().Add(p.o.duration)
+	p.mu.Lock()
+	p.stops = time.Now().Add(p.o.duration / 2)
+	p.mu.Unlock()
 	for slot := range p.o.workers {
 		group.Go(func() { failures <- p.keepAlive(ctx, slot, end) })
 	}
@@ -225,6 +229,9 @@ func (j *job) left() bool { return j.plan.Leave && j.waiting && j.deadline.IsZer
 // newJob begins a run. Its conversation has no other open run.
 func (p *parent) newJob() (*job, error) {
 	plan := newPlan(p.rnd, len(p.runs)+1)
+	if plan.Mode == modePlain && time.Now().Before(p.stops.Add(longest)) {
+		plan.Mode = modeOwn // what a process was stopped in may still arrive there when others have read the session back
+	}
 	switch m := plan.Mode; {
 	case m.holdsSession() && len(p.free[m]) > 0 && p.rnd.IntN(4) > 0:
 		last := len(p.free[m]) - 1

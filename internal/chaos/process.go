@@ -108,7 +108,7 @@ func (p *parent) freeze(worker int, span time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	process := p.processes[worker]
-	if process == nil || p.draining || process.Signal(syscall.SIGSTOP) != nil {
+	if process == nil || p.draining || time.Now().After(p.stops) || process.Signal(syscall.SIGSTOP) != nil {
 		return
 	}
 	p.seen.stopped++
