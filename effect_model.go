@@ -101,7 +101,9 @@ func (d *drive) failedCall(id journal.EffectID, err error) *journal.Failed {
 	}
 	var te *TimeoutError
 	retryable = retryable || errors.As(err, &te)
-	repeatable := !f.Unknown || d.m.Started().Conversation == ""
+	conversation := d.m.Started().Conversation != ""
+	repeatable := !f.Unknown || !conversation
+	f.Unknown = f.Unknown || conversation && d.m.FoundAbsent() // the server may have refused what it has [M5.6]
 	s := d.request.static.Settings
 	n := id.A - d.request.attempts // of this drive: whoever resumes a run tries anew
 	if s == nil || s.Retry == nil || !retryable || !repeatable || d.shown || n > s.Retry.MaxRetries {

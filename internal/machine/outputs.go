@@ -88,7 +88,7 @@ func (m *Machine) settleDecided(c *call) bool {
 	case v != nil && v.Verdict == journal.Settle:
 		s.Output = m.output(c, EditedText(c.edited)+v.Text)
 	case c.rejectedLate():
-		s.Output = m.output(c, c.rejection(v)+"\n"+UnknownText(m.KeyOf(c.id)))
+		s.Output = m.output(c, c.rejection(v)+"\n"+m.unknownText(c))
 	default:
 		s.Output = m.output(c, c.rejection(v))
 	}
@@ -114,6 +114,11 @@ func (m *Machine) settleCancelled(c *call) bool {
 	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: m.output(c, CancelledText)})
 }
 
+// unknownText is what the model reads of a call whose outcome is unknown [M8.10].
+func (m *Machine) unknownText(c *call) string {
+	return EditedText(c.edited) + UnknownText(m.KeyOf(c.id))
+}
+
 func (m *Machine) settleUnknown(c *call) bool {
-	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: m.output(c, EditedText(c.edited)+UnknownText(m.KeyOf(c.id)))})
+	return m.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: m.output(c, m.unknownText(c))})
 }

@@ -240,6 +240,10 @@ func (m *Machine) Results() []Result {
 	return list
 }
 
+// FoundAbsent says that an earlier attempt of the turn's request was found absent. It may have been
+// processed since [M5.6].
+func (m *Machine) FoundAbsent() bool { return m.turn.absent }
+
 // Run, Started, Session, Turn, ... are what the ledger says of the run.
 func (m *Machine) Run() string                  { return m.run }
 func (m *Machine) Started() *journal.Started    { return m.started }
