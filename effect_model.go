@@ -103,7 +103,13 @@ func (d *drive) failedCall(id journal.EffectID, err error) *journal.Failed {
 	retryable = retryable || errors.As(err, &te)
 	conversation := d.m.Started().Conversation != ""
 	repeatable := !f.Unknown || !conversation
-	f.Unknown = f.Unknown || conversation && d.m.FoundAbsent() // the server may have refused what it has [M5.6]
+	if absent := d.m.FoundAbsent(); !f.Unknown && conversation && absent > 0 {
+		f.Unknown = true // the server may have refused what it has by now [M5.6]
+		if absent == 1 {
+			f.RetryAt = time.Now().UnixMilli() // it is read again at once
+			return f
+		}
+	}
 	s := d.request.static.Settings
 	n := id.A - d.request.attempts // of this drive: whoever resumes a run tries anew
 	if s == nil || s.Retry == nil || !retryable || !repeatable || d.shown || n > s.Retry.MaxRetries {

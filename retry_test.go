@@ -189,34 +189,41 @@ func TestConversationReadBackTooEarly(t *testing.T) {
 	lost := &model.Error{Err: errors.New("connection reset")}
 	refused := &model.Error{Status: 400, Delivery: model.DeliveryRefused, Message: "the conversation has that output"}
 	busy := &model.Error{Status: 409, Delivery: model.DeliveryRefused, Retryable: true}
-	for name, again := range map[string]*model.Error{"refused": refused, "to be tried again": busy} {
+	for name, tt := range map[string]struct {
+		again   []*model.Error // the answers to the repeats
+		arrives bool           // the first request is processed behind the first reading
+	}{
+		"refused, and processed":       {[]*model.Error{refused}, true},
+		"to be tried again, processed": {[]*model.Error{busy}, true},
+		"refused for another reason":   {[]*model.Error{refused, refused}, false},
+		"busy, then refused":           {[]*model.Error{busy, refused}, false},
+	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var e effects
-				m := &conversation{script: newScript(response("r1", call), failing(lost), failing(again)), tail: []pawl.Item{item.UserText("more"), call}}
-				m.info.ServerState = true
-				agent := agentWith(m, charging("look", &e, nil))
-				agent.Settings = &pawl.ModelSettings{Retry: &model.Retry{MaxRetries: 1}}
-				var r pawl.Runner
-				_, err := r.Run(t.Context(), agent, pawl.UserText("more"), &pawl.RunOptions{ID: "r", ConversationID: "conv"})
-				if !errors.Is(err, lost) {
-					t.Fatal(err)
-				}
+			var e effects
+			steps := []step{response("r1", call), failing(lost)}
+			for _, err := range tt.again {
+				steps = append(steps, failing(err))
+			}
+			m := &conversation{script: newScript(steps...), tail: []pawl.Item{item.UserText("more"), call}}
+			m.info.ServerState = true
+			agent := agentWith(m, charging("look", &e, nil))
+			var r pawl.Runner
+			_, err := r.Run(t.Context(), agent, pawl.UserText("more"), &pawl.RunOptions{ID: "r", ConversationID: "conv"})
+			if !errors.Is(err, lost) {
+				t.Fatal(err)
+			}
+			if tt.arrives {
 				m.after = func() { m.tail = append(m.tail, out, final) }
-				res, err := r.Resume(t.Context(), agent, viaJSON(t, stateOf(t, err)), nil)
-				if again == refused {
-					if !errors.Is(err, refused) {
-						t.Fatal(err)
-					}
-					res, err = r.Resume(t.Context(), agent, viaJSON(t, stateOf(t, err)), nil)
-				}
-				must(t)(res, err)
-				if n := len(m.calls()); res.FinalOutput != "done" || n != 3 || m.read != 2 {
-					t.Errorf("%q after %d requests, read back %d times", res.FinalOutput, n, m.read)
-				}
-				e.want(t, "look 5")
-				replays(t, &r, "r")
-			})
+			}
+			res, err := r.Resume(t.Context(), agent, viaJSON(t, stateOf(t, err)), nil)
+			if tt.arrives && (err != nil || res.FinalOutput != "done") || !tt.arrives && !errors.Is(err, refused) {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			if n := len(m.calls()); n != 2+len(tt.again) || m.read != 2 {
+				t.Errorf("%d requests, read back %d times", n, m.read)
+			}
+			e.want(t, "look 5")
+			replays(t, &r, "r")
 		})
 	}
 }

@@ -204,7 +204,8 @@ func (m *Machine) foldAbsent(b *journal.Absent) {
 		m.open.doubt, m.open.absent = false, true
 	case journal.EffectModel:
 		m.usage.add(nil) // [M5.9]
-		m.turn.open, m.turn.doubt, m.turn.again, m.turn.absent = false, false, true, true
+		m.turn.open, m.turn.doubt, m.turn.again = false, false, true
+		m.turn.absent++
 	case journal.EffectTool: // [M8.18]
 		c := m.find(b.ID)
 		m.answer(c)

@@ -64,7 +64,7 @@ type turn struct {
 	open          bool // an attempt is intended and has no outcome
 	doubt         bool // that attempt's outcome is unknown
 	again         bool // no attempt is open; another is due
-	absent        bool // an earlier attempt was found absent
+	absent        int  // how often an earlier attempt was found absent
 	retryAt       int64
 }
 

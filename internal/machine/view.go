@@ -240,9 +240,9 @@ func (m *Machine) Results() []Result {
 	return list
 }
 
-// FoundAbsent says that an earlier attempt of the turn's request was found absent. It may have been
-// processed since [M5.6].
-func (m *Machine) FoundAbsent() bool { return m.turn.absent }
+// FoundAbsent counts how often an earlier attempt of the turn's request was found absent. It may have
+// been processed since [M5.6].
+func (m *Machine) FoundAbsent() int { return m.turn.absent }
 
 // Run, Started, Session, Turn, ... are what the ledger says of the run.
 func (m *Machine) Run() string                  { return m.run }
