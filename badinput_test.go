@@ -405,7 +405,7 @@ func TestErrorTexts(t *testing.T) {
 		{&pawl.RunError{Run: "r", Effect: "model call of turn 1, attempt 1", Err: errors.New("pawl: down")}, "pawl: run r, model call of turn 1, attempt 1: down"},
 		{&pawl.RunError{Run: "r", Err: pawl.ErrClaimed}, "pawl: run r: the run is being driven elsewhere"},
 		{&pawl.ConfigError{Field: "Agent.Name", Problem: "is empty"}, "pawl: Agent.Name: is empty"},
-		{&pawl.MaxTurnsError{MaxTurns: 3}, "pawl: no final output after 3 turns"},
+		{&pawl.MaxTurnsError{MaxTurns: 3}, "pawl: no final output after 3 turns; resume the run with a larger MaxTurns"},
 		{&pawl.CallIDError{CallID: "c1"}, `pawl: the model used the call id "c1" for two different calls`},
 		{&pawl.RefusalError{Refusal: "no"}, "pawl: the model refused: no"},
 		{&pawl.PanicError{In: `tool "x"`, Value: 7}, `pawl: tool "x" panicked: 7`},

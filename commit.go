@@ -124,8 +124,8 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 			return false, err
 		}
 		f.Time = now.UnixMilli()
-		if s, ok := f.Body.(*journal.Settled); ok && (!saysWhat(s) || d.outputOf(f.Frame, s.ID) == s.Output) {
-			d.consume = append(d.consume, e.Key) // the ledger says so already
+		if s, ok := f.Body.(*journal.Settled); ok && !saysWhat(s) || d.says(f.Frame, f.Body) {
+			d.consume = append(d.consume, e.Key)
 			continue
 		}
 		switch err := d.m.Check(f); {

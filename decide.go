@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -17,6 +18,11 @@ import (
 // why a decision is refused; none is submitted then. Edited arguments are compared with
 // the tool's schema if the run's agent is among Runner.Agents; otherwise the model reads
 // what is wrong with them.
+//
+// Settle also takes what somebody found out about a call that is settled as unknown,
+// whatever the run has done since: see Unsettled. It is recorded at once, or by whoever
+// drives the run at the moment; should that driver end without it, submitting it again
+// records it.
 func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) error {
 	s, err := r.State(ctx, run)
 	if err != nil {
@@ -27,12 +33,32 @@ func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) 
 			return err
 		}
 	}
-	return s.submit(ctx, r.store(), decisions)
+	if err := s.submit(ctx, r.store(), decisions); err != nil {
+		return err
+	}
+	if !s.finds(decisions) {
+		return nil
+	}
+	if err := r.recordLate(ctx, run); err != nil && !errors.Is(err, ErrClaimed) {
+		return s.refused(err)
+	}
+	return nil
+}
+
+// finds says that one of the decisions is about a call that is settled: it can only be a
+// finding [M9.20].
+func (s *RunState) finds(decisions []Decision) bool {
+	return slices.ContainsFunc(decisions, func(d Decision) bool {
+		frame, call, _, err := machine.ParseInterruptionID(d.Interruption)
+		f := s.fold().Frame(frame)
+		return err == nil && f != nil && !f.OutputOf(call).IsZero()
+	})
 }
 
 // submit checks decisions against the state and posts them.
 func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions []Decision) error {
 	m := s.fold()
+	opens := false // a decision on an open call is among them
 	var entries []journal.Entry
 	for i, d := range decisions {
 		f, err := d.fact(m, time.Now())
@@ -50,7 +76,11 @@ func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions [
 				}
 				continue
 			}
-			entries = append(entries, journal.Entry{Key: d.Interruption, Body: journal.Encode(f, newSalt())})
+			key := lateKey + d.Interruption
+			if !s.finds(decisions[i : i+1]) {
+				key, opens = d.Interruption, true
+			}
+			entries = append(entries, journal.Entry{Key: key, Body: journal.Encode(f, newSalt())})
 		}
 	}
 	if len(entries) == 0 {
@@ -60,7 +90,7 @@ func (s *RunState) submit(ctx context.Context, store journal.Driver, decisions [
 	if err != nil {
 		return s.refused(err)
 	}
-	if slices.ContainsFunc(waiting, func(e journal.Entry) bool { return e.Key == cancelKey }) {
+	if opens && slices.ContainsFunc(waiting, func(e journal.Entry) bool { return e.Key == cancelKey }) {
 		return s.refused(fmt.Errorf("%w: the run is cancelled", ErrNotOpen))
 	}
 	for _, e := range entries {
@@ -90,7 +120,7 @@ func post(ctx context.Context, store journal.Driver, run string, e journal.Entry
 		return nil
 	}
 	if isA {
-		return fmt.Errorf("%w: %s is decided: %s by %q", ErrDecided, e.Key, a.Verdict, a.By)
+		return fmt.Errorf("%w: %s is decided: %s by %q", ErrDecided, strings.TrimPrefix(e.Key, lateKey), a.Verdict, a.By)
 	}
 	return nil
 }
@@ -102,7 +132,9 @@ const cancelKey = "cancel"
 // executed or unknown, what is owed to the session is appended. It is durable when
 // Cancel returns, and is carried out by whoever drives the run; if nobody does, resume it.
 // A driver in another process sees it within half a second between effects and while
-// tools run, and within a third of its lease while a model answers.
+// tools run, and within a third of its lease while a model answers. The body of a
+// Transactional tool holds the store's only writer: one that this Runner runs is rolled
+// back at once, and Cancel waits for one of another process, as every write does.
 // Cancelling a run that has ended changes nothing.
 func (r *Runner) Cancel(ctx context.Context, run, by, why string) error {
 	s, err := r.State(ctx, run)
@@ -111,6 +143,9 @@ func (r *Runner) Cancel(ctx context.Context, run, by, why string) error {
 	}
 	if m := s.fold(); m.Finished() != nil || m.Cancelled() {
 		return nil
+	}
+	if d, ok := r.active.Load(run); ok {
+		defer d.(*drive).rollBack()()
 	}
 	f := journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Cancelled{By: by, Why: why}}
 	if err := post(ctx, r.store(), run, journal.Entry{Key: cancelKey, Body: journal.Encode(f, newSalt())}); err != nil {

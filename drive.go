@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,8 @@ type drive struct {
 	wake     chan struct{}
 	wakeable *wakeable
 	calling  atomic.Pointer[wakeable] // of what keeps the driver busy
+	lent     atomic.Pointer[wakeable] // of a transactional body
+	posting  sync.RWMutex             // held while this process posts a cancellation
 	unsaved  []journal.Record
 	handed   []machine.Effect // not started yet
 	left     bool             // a body was left running
@@ -253,7 +256,8 @@ func (d *drive) failure() error {
 	case f.Code == machine.CodeMaxTurns:
 		err = &MaxTurnsError{MaxTurns: d.m.MaxTurns()}
 	case f.Code == machine.CodeExpired:
-		err = fmt.Errorf("%w (call %d.%d)", ErrApprovalExpired, f.ID.N, f.ID.P)
+		call, _ := d.m.Call(f.ID)
+		err = fmt.Errorf("%w: nobody decided on %s in time; resume the run to be asked again", ErrApprovalExpired, call.Spec.Name)
 	case err == nil:
 		err = &FailedError{Code: f.Code, Text: f.Error}
 	}
@@ -262,18 +266,33 @@ func (d *drive) failure() error {
 
 // effectName names an effect for people.
 func effectName(id journal.EffectID) string {
-	names := map[journal.EffectKind]string{
-		journal.EffectLoad: "reading the session", journal.EffectPrepare: "preparing turn %d", journal.EffectModel: "model call of turn %d, attempt %d",
-		journal.EffectPlan: "reading response %d", journal.EffectJudge: "tool-use decision on response %d", journal.EffectSession: "session batch %d, attempt %d",
-		journal.EffectReconcile: "reading back %d", journal.EffectWait: "wait %d", journal.EffectTool: "call %d",
-	}
 	switch id.Kind {
 	case journal.EffectLoad:
-		return names[id.Kind]
-	case journal.EffectModel, journal.EffectSession:
-		return fmt.Sprintf(names[id.Kind], id.N, id.A)
+		return "reading the session"
+	case journal.EffectPrepare:
+		return fmt.Sprintf("preparing turn %d", id.N)
+	case journal.EffectModel:
+		return fmt.Sprintf("model call of turn %d, attempt %d", id.N, id.A)
+	case journal.EffectPlan:
+		return fmt.Sprintf("reading response %d", id.N)
+	case journal.EffectTool:
+		return fmt.Sprintf("call %d.%d", id.N, id.P)
+	case journal.EffectJudge:
+		return fmt.Sprintf("tool-use decision on response %d", id.N)
+	case journal.EffectSession:
+		return fmt.Sprintf("session batch %d, attempt %d", id.N, id.A)
+	case journal.EffectWait:
+		return fmt.Sprintf("wait %d", id.N)
+	case journal.EffectReconcile:
+		switch id.P {
+		case machine.ReconcileModel:
+			return fmt.Sprintf("reading back turn %d", id.N)
+		case machine.ReconcileSession:
+			return fmt.Sprintf("reading back session batch %d", id.N)
+		}
+		return fmt.Sprintf("asking what became of call %d.%d", id.N, id.P-machine.ReconcileCall)
 	}
-	return fmt.Sprintf(names[id.Kind], id.N)
+	return string(id.Kind)
 }
 
 // send shows an event unless the reader left.
@@ -299,4 +318,15 @@ func (d *drive) wakeUp() {
 	case d.wake <- struct{}{}:
 	default:
 	}
+}
+
+// rollBack ends the transactional body that is at work, and lets none be entered until
+// done is called: it has the store's only writer, which a cancellation needs as well. The
+// call did not happen then. It is called from any goroutine.
+func (d *drive) rollBack() (done func()) {
+	d.posting.RLock()
+	if c := d.lent.Load(); c != nil {
+		c.cancel()
+	}
+	return d.posting.RUnlock
 }

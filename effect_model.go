@@ -99,7 +99,15 @@ func (f *frame) failedCall(id journal.EffectID, err error) *journal.Failed {
 	}
 	var te *TimeoutError
 	retryable = retryable || errors.As(err, &te)
-	repeatable := !failed.Unknown || f.m.Started().Conversation == ""
+	conversation := f.m.Started().Conversation != ""
+	repeatable := !failed.Unknown || !conversation
+	if absent := f.m.FoundAbsent(); !failed.Unknown && conversation && absent > 0 {
+		failed.Unknown = true // the server may have refused what it has by now [M5.6]
+		if absent == 1 {
+			failed.RetryAt = time.Now().UnixMilli() // it is read again at once
+			return failed
+		}
+	}
 	s := f.request.offer.static.Settings
 	n := id.A - f.request.attempts // of this drive: whoever resumes a run tries anew
 	if s == nil || s.Retry == nil || !retryable || !repeatable || f.d.shown || n > s.Retry.MaxRetries {
@@ -139,7 +147,7 @@ func (f *frame) emitter(id journal.EffectID) func(*model.Event) bool {
 func (f *frame) reconcileModel(e machine.Effect) (journal.Body, error) {
 	reader, ok := f.agent.model(f.opts).(model.ConversationReader)
 	if !ok {
-		return nil, fmt.Errorf("%w: the model's adapter cannot read it", ErrDeliveryAmbiguous)
+		return nil, f.undelivered("the model's adapter cannot read it")
 	}
 	sent := append(viewItems(f.m, e.View), itemsOf(f.m, e.From, e.Upto)...)
 	const most = 200
@@ -150,13 +158,17 @@ func (f *frame) reconcileModel(e machine.Effect) (journal.Body, error) {
 	after, ok := f.behindAnchor(tail, sent, e.From, len(tail) < most)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%w: the last known item is not in it", ErrDeliveryAmbiguous)
+		return nil, f.undelivered("the last known item is not in it")
 	case len(after) == 0:
 		return &journal.Absent{ID: e.About}, nil
 	case len(after) > len(sent) && startsWith(after, sent) && isWhole(after[len(sent):]):
 		return &journal.Responded{ID: e.About, Items: after[len(sent):]}, nil
 	}
-	return nil, fmt.Errorf("%w: %d items follow what was known", ErrDeliveryAmbiguous, len(after))
+	return nil, f.undelivered(fmt.Sprintf("%d items follow what was known", len(after)))
+}
+
+func (f *frame) undelivered(why string) error {
+	return fmt.Errorf("%w: conversation %q, %s; nothing was sent, a resume looks again", ErrDeliveryAmbiguous, f.m.Started().Conversation, why)
 }
 
 // behindAnchor returns what the conversation holds behind the last item of the

@@ -26,7 +26,7 @@ func (f *frame) startRecover(e machine.Effect) error {
 	f.d.beside++
 	if b == nil || err != nil || b.tool.recover == nil {
 		s := &journal.Settled{ID: e.About, Outcome: journal.Unknown, Error: "nobody can be asked"}
-		s.Output, _ = answer(info.Item, machine.UnknownText(e.Key))
+		s.Output, _ = answer(info.Item, machine.EditedText(info.Edited)+machine.UnknownText(e.Key))
 		f.d.queue = append(f.d.queue, outcome{of: of, body: s})
 		return nil
 	}

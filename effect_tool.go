@@ -69,7 +69,7 @@ func (f *frame) startTool(e machine.Effect) error {
 func (f *frame) newBody(id journal.EffectID, key string, info machine.CallInfo) (*body, error) {
 	t := f.tool(info.Spec.Name)
 	if t == nil {
-		return nil, fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
+		return nil, toolChanged(info, "is gone")
 	}
 	b := &body{of: effectRef{f.m.Name(), id}, tool: t, edited: info.Edited}
 	b.call = Call{RunContext: f.runContext(), Tool: t.name, ID: info.CallID, Key: key, Attempt: id.A, ApprovedBy: info.By,
@@ -150,7 +150,7 @@ func (b *body) overdue() time.Time { return time.UnixMilli(b.notAfter).Add(overd
 
 // unknown is the outcome of a body nobody heard the end of.
 func (b *body) unknown(why string) *journal.Settled {
-	return &journal.Settled{ID: b.of.id, Outcome: journal.Unknown, Error: why, Output: b.fc.Output(machine.UnknownText(b.call.Key))}
+	return &journal.Settled{ID: b.of.id, Outcome: journal.Unknown, Error: why, Output: b.fc.Output(b.note() + machine.UnknownText(b.call.Key))}
 }
 
 // settled runs the body and says how it ended.
@@ -177,12 +177,7 @@ func (b *body) settled() *journal.Settled {
 }
 
 // note tells the model that somebody changed the arguments.
-func (b *body) note() string {
-	if b.edited == "" {
-		return ""
-	}
-	return "The reviewer changed the arguments to " + b.edited + ".\n"
-}
+func (b *body) note() string { return machine.EditedText(b.edited) }
 
 // pendingNote is what a body said of a result that comes later.
 func pendingNote(err error) string {

@@ -72,14 +72,14 @@ func (l *lent) leave() {
 // runTx runs a body in the store's transaction: what it writes and its outcome commit
 // together. Everything before is durable. An error is of the run store.
 func (d *drive) runTx(b *body) error {
-	busy := d.busy()
-	defer d.free()
+	busy, free := d.lend()
+	defer free()
 	b.ctx, b.cancel = context.WithDeadline(busy, time.UnixMilli(b.notAfter))
 	defer b.cancel()
 	if len(d.wake) > 0 { // somebody cancels the run
-		b.cancel()
+		d.wakeable.cancel()
 	}
-	store := d.store.(journal.Transactor)
+	store := journal.TransactorOf(d.store)
 	var l *lent
 	var err error
 	for try := range appendTries {
@@ -109,6 +109,21 @@ func (d *drive) runTx(b *body) error {
 		return &JournalError{Err: err}
 	}
 	return nil
+}
+
+// lend returns the context of a transactional body: one of its own, that rollBack ends. It
+// waits for the cancellations that are being posted.
+func (d *drive) lend() (ctx context.Context, free func()) {
+	d.wakeable = nil
+	ctx = d.busy()
+	d.lent.Store(d.wakeable)
+	d.posting.Lock()
+	defer d.posting.Unlock()
+	return ctx, func() {
+		d.lent.Store(nil)
+		d.free()
+		d.wakeable = nil
+	}
 }
 
 // committed goes on from the outcome that committed with the body.
@@ -180,7 +195,7 @@ func (d *drive) commitFailed(l *lent, cause error) error {
 
 // checkTransactions refuses an agent whose tools need more of a store than it can.
 func (a *Agent) checkTransactions(store journal.Driver) error {
-	if _, ok := store.(journal.Transactor); ok {
+	if journal.TransactorOf(store) != nil {
 		return nil
 	}
 	for i := range a.Tools {

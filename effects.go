@@ -239,6 +239,10 @@ func (d *drive) settle() error {
 		if failed, ok := o.body.(*journal.Failed); ok && o.err != nil && failed.RetryAt == 0 {
 			d.causes[failed] = o.err
 		}
+		if d.says(o.of.frame, o.body) {
+			f.Ended(o.of.id)
+			continue
+		}
 		fact := journal.Fact{Frame: o.of.frame, Time: now, Body: o.body}
 		switch err := d.m.Check(fact); {
 		case errors.Is(err, machine.ErrNotDue) && (o.of.id.Kind == journal.EffectTool || isBeside(o.of.id)):
@@ -251,6 +255,13 @@ func (d *drive) settle() error {
 		d.m.Step(fact)
 	}
 	return nil
+}
+
+// says reports whether the ledger has the outcome of a call already: its late result, and what
+// the far side says of it, may both come.
+func (d *drive) says(frame string, b journal.Body) bool {
+	s, ok := b.(*journal.Settled)
+	return ok && !s.Output.IsZero() && d.outputOf(frame, s.ID) == s.Output
 }
 
 // halt stops the driving: bodies are cancelled and awaited for a grace, their outcomes

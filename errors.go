@@ -14,7 +14,7 @@ import (
 // is known; test with errors.Is.
 var (
 	// ErrRunExists: the run id is in use with another input, agent or conversation.
-	ErrRunExists = errors.New("pawl: the run id is in use with another input, agent or conversation")
+	ErrRunExists = errors.New("pawl: the run id is in use with another input, agent or conversation; resume that run, or choose another id")
 	// ErrUnknownRun: the store has no such run.
 	ErrUnknownRun = journal.ErrUnknownRun
 	// ErrUnknownAgent: the run's agent was not given and is not among
@@ -143,7 +143,7 @@ type MaxTurnsError struct{ MaxTurns int }
 
 // Error names the bound.
 func (e *MaxTurnsError) Error() string {
-	return fmt.Sprintf("pawl: no final output after %d turns", e.MaxTurns)
+	return fmt.Sprintf("pawl: no final output after %d turns; resume the run with a larger MaxTurns", e.MaxTurns)
 }
 
 // ToolNotFoundError says that the model called a tool the agent does not have, or that is
@@ -238,7 +238,7 @@ type SessionAmbiguousError struct {
 
 // Error names the session.
 func (e *SessionAmbiguousError) Error() string {
-	return fmt.Sprintf("%s (session %q, a batch of %d)", ErrSessionAmbiguous, e.Session, len(e.Batch))
+	return fmt.Sprintf("%s: session %q, a batch of %d; make the session end with the batch or without it, and resume the run", ErrSessionAmbiguous, e.Session, len(e.Batch))
 }
 
 // Unwrap returns ErrSessionAmbiguous.

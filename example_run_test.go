@@ -233,7 +233,7 @@ func ExampleMaxTurnsError() {
 	}
 	fmt.Println(res.FinalOutput)
 	// Output:
-	// pawl: no final output after 1 turns
+	// pawl: no final output after 1 turns; resume the run with a larger MaxTurns
 	// There is nothing.
 }
 

@@ -18,7 +18,8 @@ func report(ctx context.Context, r *pawl.Runner) {
 	}
 }
 
-// A mail went out or not, nobody heard. It is listed while it is in doubt, and also when a person has given up on it.
+// A mail went out or not, nobody heard. It is listed while it is in doubt, and also when a person has given up on it, until
+// somebody finds out.
 func ExampleRunner_Unsettled() {
 	ctx := context.Background()
 	var r pawl.Runner
@@ -38,6 +39,17 @@ func ExampleRunner_Unsettled() {
 	if _, err := r.Resume(ctx, agent, state, nil); err != nil {
 		fmt.Println(err)
 		return
+	}
+	report(ctx, &r)
+
+	// The run has ended, and stays as it is.
+	for call, err := range r.Unsettled(ctx, nil) {
+		if err == nil {
+			err = r.Decide(ctx, call.Run, pawl.Settle(call.Interruption, "bob", "it is in the outbox"))
+		}
+		if err != nil {
+			fmt.Println(err)
+		}
 	}
 	report(ctx, &r)
 	// Output:

@@ -92,7 +92,8 @@ type Verdict = journal.Verdict
 
 // Decision settles an interruption. It is bound to the interruption and to the
 // arguments the decider saw, and consumed once. As JSON it has the members below, as in a
-// RunState document; if it comes from a browser, set By from what you know of its user.
+// RunState document, and refuses others; if it comes from a browser, set By from what you
+// know of its user.
 type Decision struct {
 	// Interruption is the interruption's id.
 	Interruption string  `json:"interruption"`
@@ -138,7 +139,8 @@ func Edit(interruption, by, arguments string) Decision {
 }
 
 // Settle gives a call in doubt the output it is known to have had, or an External one
-// its result.
+// its result. For a call that is settled as unknown, with Unsettled.Interruption, it
+// records what became of it; the model is not told.
 func Settle(interruption, by, output string) Decision {
 	return Decision{Interruption: interruption, Verdict: journal.Settle, By: by, Output: output}
 }

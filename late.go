@@ -12,9 +12,10 @@ import (
 
 // What a body says after its driver has gone on without it, or has ended, is evidence: it
 // is posted to the run's inbox, where whoever drives the run finds it, and recorded at once
-// if nobody does. It settles the call if that is still open [M8.12] [M8.13].
+// if nobody does. It settles the call if that is still open [M8.12] [M8.13]. What a person
+// found out about a call that is settled as unknown takes the same way [M9.20].
 
-// lateKey is the beginning of the inbox keys of late results.
+// lateKey is the beginning of the inbox keys of late results and of findings.
 const lateKey = "late/"
 
 // lateTimeout bounds the post of a late result.
@@ -92,8 +93,8 @@ func (d *drive) postUnsaved() (posted bool) {
 	return posted
 }
 
-// recordLate records what stands in the inbox of a run that nobody drives: it takes the
-// run for a moment, and nothing is started.
+// recordLate records what stands in the inbox of a run that nobody drives, if a late
+// result or a finding is there: it takes the run for a moment, and nothing is started.
 func (r *Runner) recordLate(ctx context.Context, run string) error {
 	entries, err := r.store().Inbox(ctx, run)
 	if err != nil || !slices.ContainsFunc(entries, func(e journal.Entry) bool { return strings.HasPrefix(e.Key, lateKey) }) {
@@ -108,6 +109,11 @@ func (r *Runner) recordLate(ctx context.Context, run string) error {
 		d.unsaved = nil // it stands in the inbox
 		d.release()
 	}()
+	return d.takeIn()
+}
+
+// takeIn records what stands in the inbox of a claimed run, and starts nothing.
+func (d *drive) takeIn() error {
 	d.step(d.claimed)
 	if _, err := d.drain(time.Now(), true); err != nil {
 		return err

@@ -48,6 +48,41 @@ func lates(t *testing.T, store journal.Driver) (list []string) {
 	return list
 }
 
+// The body and its far side say the same, one after the other: the ledger has it once.
+func TestLateResultThatTheFarSideTellsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e effects
+		asked := make(chan struct{})
+		charging1 := charging("charge", &e, func(f *pawl.Func[charge, string]) {
+			f.Timeout = time.Second
+			f.Run = func(context.Context, *pawl.Call, charge) (string, error) {
+				<-asked
+				return "receipt", nil
+			}
+			f.Recover = func(context.Context, *pawl.Call, charge) (pawl.Recovered[string], error) {
+				close(asked)
+				time.Sleep(time.Second) // the body is first
+				return pawl.Recovered[string]{Answer: pawl.Happened, Output: "receipt"}, nil
+			}
+		})
+		busy := charging("look", &e, func(f *pawl.Func[charge, string]) {
+			f.Run = func(context.Context, *pawl.Call, charge) (string, error) {
+				time.Sleep(time.Minute) // the drive goes on
+				return "seen", nil
+			}
+		})
+		agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`), fc("c2", "look", `{"cents":5}`)), says("done")), charging1, busy)
+		r := pawl.Runner{Store: journal.NewMemory()}
+		res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+		if out := outputs(res.NewItems()); !slices.Equal(out, []string{"c1: receipt", "c2: seen"}) {
+			t.Errorf("outputs %q", out)
+		}
+		if list := lates(t, r.Store); len(list) > 0 {
+			t.Errorf("recorded again: %q", list)
+		}
+	})
+}
+
 // What a body says after its driver is gone is in the ledger, whatever became of the run
 // meanwhile: evidence if the call is settled, the output if it is not. There is never a second
 // output, and no turn is made of it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-agents/pawl/internal/jsonscan"
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
@@ -139,12 +140,17 @@ func forcesWord(choice string) bool { return choice != "" && choice != "auto" &&
 // forcesRaw reads a choice in the provider's own JSON: a word, or an object, which forces
 // a call unless its mode says that it does not.
 func forcesRaw(choice string) bool {
-	var word string
-	if json.Unmarshal([]byte(choice), &word) == nil {
+	if word, err := jsonscan.String(choice); err == nil {
 		return forcesWord(word)
 	}
-	var object struct{ Mode string }
-	return json.Unmarshal([]byte(choice), &object) != nil || object.Mode != "auto"
+	mode := ""
+	err := jsonscan.Object(choice, func(name, value string) error {
+		if name == "mode" {
+			mode, _ = jsonscan.String(value)
+		}
+		return nil
+	})
+	return err != nil || mode != "auto"
 }
 
 // letChoose returns the settings with a choice that forces a call left out.

@@ -217,6 +217,47 @@ func TestRecoverOfEditedCall(t *testing.T) {
 	})
 }
 
+// However an edited call is settled, the model reads what was run (M9.7, M8.10, M9.10).
+func TestSettledEditedCall(t *testing.T) {
+	const note = "c1: The reviewer changed the arguments to {\"cents\":7}.\n"
+	unknown := note + "The outcome of this tool call is unknown"
+	wait := func(f *pawl.Func[charge, string]) { f.OnUnknown = pawl.UnknownWait }
+	for name, tt := range map[string]struct {
+		err    error
+		change func(*pawl.Func[charge, string])
+		decide func(id string) pawl.Decision // nil: it is settled by itself
+		want   string
+	}{
+		"settled":         {pawl.ErrOutcomeUnknown, wait, func(id string) pawl.Decision { return pawl.Settle(id, "ann", "paid 7") }, note + "paid 7"},
+		"settled, empty":  {pawl.ErrOutcomeUnknown, wait, func(id string) pawl.Decision { return pawl.Settle(id, "ann", "") }, note},
+		"external":        {pawl.ErrPending, nil, func(id string) pawl.Decision { return pawl.Settle(id, "ann", "paid 7") }, note + "paid 7"},
+		"given up":        {pawl.ErrOutcomeUnknown, wait, func(id string) pawl.Decision { return pawl.GiveUp(id, "ann") }, unknown},
+		"told":            {pawl.ErrOutcomeUnknown, nil, nil, unknown},
+		"rejected at all": {pawl.AskAgain("Sure?"), nil, func(id string) pawl.Decision { return pawl.Reject(id, "ann", "no") }, "c1: no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := inBody(&effects{}, nil, func(f *pawl.Func[charge, string]) { saying(tt.err, tt.change)(f); asking(f) })
+			var r pawl.Runner
+			res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+			decide := func(d pawl.Decision) {
+				t.Helper()
+				if err := r.Decide(t.Context(), "r", d); err != nil {
+					t.Fatal(err)
+				}
+				res = must(t)(r.Resume(t.Context(), agent, pawl.RunID("r"), nil))
+			}
+			decide(pawl.Edit(res.Interruptions[0].ID, "ann", `{"cents":7}`))
+			if tt.decide != nil {
+				decide(tt.decide(res.Interruptions[0].ID))
+			}
+			out := outputs(res.NewItems())
+			if len(out) != 1 || out[0] != tt.want && (tt.want != unknown || !strings.HasPrefix(out[0], unknown)) || res.FinalOutput != "done" {
+				t.Errorf("outputs %q, want %q", out, tt.want)
+			}
+		})
+	}
+}
+
 // A call in doubt is not asked about through another tool: the one it was has to come back.
 func TestRecoverWithAnotherTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

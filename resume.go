@@ -108,7 +108,7 @@ func (r *Runner) stored(ctx context.Context, run string, given *RunState) (s *Ru
 	if given != nil {
 		n := given.records.size
 		if n > len(records) || records[n-1].Hash != given.records.list()[n-1].Hash {
-			return nil, false, ErrConflict
+			return nil, false, fmt.Errorf("%w; resume the run by its id, or fork the state", ErrConflict)
 		}
 	}
 	m, err := replay(records)
@@ -133,9 +133,7 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 			return behind(err, stored, given)
 		}
 		if stored.fold().Finished() != nil {
-			d.records = stored.records
-			d.use(stored.fold())
-			return nil
+			return d.lookBack(ctx, stored)
 		}
 	}
 	var above uint64
@@ -152,7 +150,10 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 		}
 	}
 	if d.m.Finished() != nil {
-		d.release()
+		defer d.release()
+		if isNew && len(d.staged) > 0 { // findings
+			return d.takeIn()
+		}
 		return d.tooLate()
 	}
 	if d.stays != nil && d.stays() {
@@ -160,6 +161,22 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 		return errStays
 	}
 	d.goOn(given)
+	return nil
+}
+
+// lookBack opens a run that has ended, once the findings that were staged on it are
+// recorded.
+func (d *drive) lookBack(ctx context.Context, ended *RunState) error {
+	if len(d.staged) > 0 {
+		err := d.r.recordLate(ctx, ended.Run())
+		if err == nil {
+			ended, _, err = d.r.stored(ctx, ended.Run(), nil)
+		}
+		if err != nil && !errors.Is(err, ErrClaimed) {
+			return ended.refused(err)
+		}
+	}
+	d.staged, d.records, d.m = nil, ended.records, ended.fold()
 	return nil
 }
 
@@ -288,7 +305,7 @@ func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool)
 		}
 	}
 	if given == nil {
-		return nil, fmt.Errorf("%w: it is %q in %s", ErrSessionMissing, ref.ID, ref.Backend)
+		return nil, fmt.Errorf("%w: it is %q in %s; give it in RunOptions.Session", ErrSessionMissing, ref.ID, ref.Backend)
 	}
 	have := r.sessionRef(given)
 	if have.ID == ref.ID && have.Backend == ref.Backend && have.Own != ref.Own {
@@ -343,16 +360,20 @@ func (f *frame) changed(id journal.EffectID) error {
 	case t == nil && f.opts.ToolNotFound == TellModel:
 		return nil // it is answered with that
 	case t == nil:
-		return fmt.Errorf("%w: %q is gone", ErrToolChanged, info.Spec.Name)
+		return toolChanged(info, "is gone")
 	case t.id != info.Spec.Identity:
-		return fmt.Errorf("%w: %q takes other arguments now", ErrToolChanged, info.Spec.Name)
+		return toolChanged(info, "takes other arguments now")
 	case info.Spec.Class == Transactional && t.effect != Transactional:
-		return fmt.Errorf("%w: %q does not work in the store's transaction any more", ErrToolChanged, info.Spec.Name)
+		return toolChanged(info, "does not work in the store's transaction any more")
 	}
 	return nil
 }
 
 func (f *frame) tool(name string) *Tool { return f.agent.tool(name) }
+
+func toolChanged(info machine.CallInfo, how string) error {
+	return fmt.Errorf("%w: %q %s (call %s); resume the run with the tool as it was", ErrToolChanged, info.Spec.Name, how, info.CallID)
+}
 
 func (a *Agent) tool(name string) *Tool {
 	i := slices.IndexFunc(a.Tools, func(t Tool) bool { return t.name == name })

@@ -104,6 +104,8 @@ type conversation struct {
 	tail []pawl.Item
 	err  error
 	read int
+	// after, if not nil, is called once behind a reading.
+	after func()
 }
 
 func (c *conversation) ConversationTail(_ context.Context, id string, limit int) ([]pawl.Item, error) {
@@ -111,7 +113,12 @@ func (c *conversation) ConversationTail(_ context.Context, id string, limit int)
 		return nil, fmt.Errorf("no conversation %q", id)
 	}
 	c.read++
-	return c.tail[max(0, len(c.tail)-limit):], c.err
+	tail := c.tail[max(0, len(c.tail)-limit):]
+	if after := c.after; after != nil {
+		c.after = nil
+		after()
+	}
+	return tail, c.err
 }
 
 // A lost answer on a conversation is read back before anything is sent again.
@@ -169,6 +176,53 @@ func TestConversationReadBack(t *testing.T) {
 					t.Errorf("on %q: %s", a.Conversation, diff)
 				}
 			}
+			replays(t, &r, "r")
+		})
+	}
+}
+
+// What was not there when the conversation was read may come to be there afterwards: the server then refuses the repeat, and
+// the conversation is read again before anything else is sent.
+func TestConversationReadBackTooEarly(t *testing.T) {
+	call, out := item.FunctionCallItem("fc_1", "c1", "look", `{"cents":5}`), item.FunctionOutput("c1", "receipt 5")
+	final := item.MessageItem("msg_2", "done")
+	lost := &model.Error{Err: errors.New("connection reset")}
+	refused := &model.Error{Status: 400, Delivery: model.DeliveryRefused, Message: "the conversation has that output"}
+	busy := &model.Error{Status: 409, Delivery: model.DeliveryRefused, Retryable: true}
+	for name, tt := range map[string]struct {
+		again   []*model.Error // the answers to the repeats
+		arrives bool           // the first request is processed behind the first reading
+	}{
+		"refused, and processed":       {[]*model.Error{refused}, true},
+		"to be tried again, processed": {[]*model.Error{busy}, true},
+		"refused for another reason":   {[]*model.Error{refused, refused}, false},
+		"busy, then refused":           {[]*model.Error{busy, refused}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e effects
+			steps := []step{response("r1", call), failing(lost)}
+			for _, err := range tt.again {
+				steps = append(steps, failing(err))
+			}
+			m := &conversation{script: newScript(steps...), tail: []pawl.Item{item.UserText("more"), call}}
+			m.info.ServerState = true
+			agent := agentWith(m, charging("look", &e, nil))
+			var r pawl.Runner
+			_, err := r.Run(t.Context(), agent, pawl.UserText("more"), &pawl.RunOptions{ID: "r", ConversationID: "conv"})
+			if !errors.Is(err, lost) {
+				t.Fatal(err)
+			}
+			if tt.arrives {
+				m.after = func() { m.tail = append(m.tail, out, final) }
+			}
+			res, err := r.Resume(t.Context(), agent, viaJSON(t, stateOf(t, err)), nil)
+			if tt.arrives && (err != nil || res.FinalOutput != "done") || !tt.arrives && !errors.Is(err, refused) {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			if n := len(m.calls()); n != 2+len(tt.again) || m.read != 2 {
+				t.Errorf("%d requests, read back %d times", n, m.read)
+			}
+			e.want(t, "look 5")
 			replays(t, &r, "r")
 		})
 	}

@@ -350,5 +350,5 @@ func (r *Runner) agentFor(agent *Agent, key string) (*Agent, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %q", ErrUnknownAgent, key)
+	return nil, fmt.Errorf("%w: %q; give it, or add it to Runner.Agents", ErrUnknownAgent, key)
 }

@@ -25,7 +25,7 @@ type SessionBusyError struct {
 
 // Error names the session and the run that has it.
 func (e *SessionBusyError) Error() string {
-	return fmt.Sprintf("%s: session %q, run %s", ErrSessionBusy, e.Session, e.Run)
+	return fmt.Sprintf("%s: session %q, run %s; wait until it ends or waits, or cancel it", ErrSessionBusy, e.Session, e.Run)
 }
 
 // Unwrap returns ErrSessionBusy.
@@ -50,7 +50,7 @@ func (e *SessionWaitingError) Error() string {
 	for _, in := range e.Interruptions {
 		calls = append(calls, in.ID+" "+in.Tool)
 	}
-	return fmt.Sprintf("%s: session %q, run %s (%s)", ErrSessionWaiting, e.Session, e.Run, strings.Join(calls, ", "))
+	return fmt.Sprintf("%s: session %q, run %s (%s); decide and resume it, cancel it, or supersede it", ErrSessionWaiting, e.Session, e.Run, strings.Join(calls, ", "))
 }
 
 // Unwrap returns ErrSessionWaiting.

@@ -206,6 +206,10 @@ func TestStateEdited(t *testing.T) {
 		"another call":              {replace(`"interruption":"1.0#0"`, `"interruption":"1.2#0"`), pawl.ErrState},
 		"no call":                   {replace(`"interruption":"1.0#0"`, `"interruption":"x"`), pawl.ErrState},
 		"member of a decision":      {replace(`"always":false`, `"always":false,"signature":"x"`), pawl.ErrNewerState},
+		"verdict twice":             {replace(`"always":false`, `"verdict":"reject","always":false`), pawl.ErrState},
+		"verdict in other letters":  {replace(`"always":false`, `"Verdict":"approve","always":false`), pawl.ErrNewerState},
+		"payload twice":             {replace(`"p":`, `"p":"{}","p":`), pawl.ErrState},
+		"kind in other letters":     {replace(`{"k":`, `{"K":"started","k":`), pawl.ErrNewerState},
 		"deep":                      {`{"schema":` + strings.Repeat("[", 100_000), pawl.ErrState},
 		"deep and whole":            {replace(`"always":false`, `"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)), pawl.ErrState},
 		"bad UTF-8":                 {replace("policy", "\xff"), pawl.ErrState},
@@ -271,6 +275,25 @@ func TestStateKeepsBytes(t *testing.T) {
 		}
 	}
 	sameViews(t, res, m, nil)
+}
+
+// A decision is read by the exact names of its members, each of them once (S8.8).
+func TestDecisionIsReadExactly(t *testing.T) {
+	for _, text := range []string{
+		`{"interruption":"1.0#0","verdict":"reject","Verdict":"approve"}`,
+		`{"interruption":"1.0#0","verdict":"reject","verdict":"approve"}`,
+		`{"interruption":"1.0#0","Verdict":"approve"}`,
+		`{"interruption":"1.0#0","verdict":"Approve"}`,
+		`{"interruption":"1.0#0","verdict":"approve","always":1}`,
+		`{"interruption":"1.0#0","verdict":"approve","approved":true}`,
+		`{"interruption":"1.0#0"}`,
+		`[]`,
+	} {
+		d := pawl.Decision{By: "before"}
+		if err := json.Unmarshal([]byte(text), &d); !errors.Is(err, pawl.ErrDecision) || d != (pawl.Decision{By: "before"}) {
+			t.Errorf("%s: %+v, %v", text, d, err)
+		}
+	}
 }
 
 // A decision is the same JSON on its own as in a document.

@@ -142,12 +142,7 @@ func readState(data []byte) (*RunState, error) {
 	s := &RunState{}
 	head, run := int64(-1), ""
 	var records []journal.Record
-	seen := make(map[string]bool)
-	err := jsonscan.Object(data, func(key, value []byte) (err error) {
-		if seen[string(key)] {
-			return fmt.Errorf("member %q is there twice", key)
-		}
-		seen[string(key)] = true
+	err := jsonscan.UniqueObject(data, func(key, value []byte) (err error) {
 		switch string(key) {
 		case "schema", "status", "epoch":
 		case "run":
@@ -245,9 +240,24 @@ func (d Decision) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// UnmarshalJSON reads a decision by the exact names of its members. The error wraps
+// ErrDecision for a member that is unknown or there twice, and for an unknown verdict;
+// the decision is unchanged then.
+func (d *Decision) UnmarshalJSON(data []byte) error {
+	if jsonscan.IsNull(data) {
+		return nil
+	}
+	read, err := readDecision(data)
+	if err != nil {
+		return because(ErrDecision, err)
+	}
+	*d = read
+	return nil
+}
+
 func readDecision(value []byte) (d Decision, err error) {
 	members := d.decisionMembers()
-	err = jsonscan.Object(value, func(key, v []byte) (err error) {
+	err = jsonscan.UniqueObject(value, func(key, v []byte) (err error) {
 		switch string(key) {
 		case "always":
 			d.Always, err = jsonscan.Bool(v)

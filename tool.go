@@ -247,7 +247,9 @@ type RawFunc struct {
 	Name, Description string
 	// Schema is the JSON Schema of the arguments, an object.
 	Schema string
-	// Loose keeps a schema that strict mode does not allow as it is.
+	// Loose keeps a schema that strict mode does not allow as it is. If it does not forbid
+	// additional properties, a body that decodes Call.Arguments into a struct may find one
+	// in a field of another spelling: encoding/json reads "Cents" into a field "cents".
 	Loose     bool
 	Effect    Effect
 	Enabled   func(ctx context.Context, rc *RunContext) (bool, error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/journal/journaltest"
 	"github.com/pawl-agents/pawl/sqlstore"
 )
 
@@ -106,6 +108,28 @@ func TestTransactionalTool(t *testing.T) {
 		sameViews(t, res, m, sess)
 		replays(t, &r, "r")
 	})
+}
+
+// A transactional tool works in a store that fails: whichever append or commit gets lost, the row is there once.
+func TestTransactionalToolInAFaultyStore(t *testing.T) {
+	for _, reply := range []journaltest.Reply{journaltest.Absent, journaltest.Stored} {
+		for n := 1; n <= 4; n++ {
+			t.Run(fmt.Sprintf("%s %d", reply, n), func(t *testing.T) {
+				store, rows := payments(t)
+				faulty := journaltest.Faulty(store, journaltest.Plan{n: reply})
+				agent := agentWith(newScript(calling(fc("c1", "pay", `{"cents":5}`)), says("done")), paying(new(effects), nil, nil))
+				r := pawl.Runner{Store: faulty}
+				res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+				if diff := cmp.Diff([]string{"c1: paid"}, outputs(res.NewItems())); diff != "" || rows() != 1 || faulty.Appends() < n {
+					t.Errorf("%d rows, %d appends, %s", rows(), faulty.Appends(), diff)
+				}
+			})
+		}
+	}
+	r := pawl.Runner{Store: journaltest.Faulty(journal.NewMemory(), nil)}
+	if _, err := r.Run(t.Context(), agentWith(newScript(), paying(new(effects), nil, nil)), pawl.UserText("pay"), nil); !as[*pawl.ConfigError](err) {
+		t.Errorf("without a store that has transactions: %v", err)
+	}
 }
 
 // However a transactional body ends, the row is there if and only if the ledger says so.
@@ -203,6 +227,72 @@ func TestTransactionalCancelled(t *testing.T) {
 		t.Errorf("%d rows, settled as %q", rows(), got)
 	}
 }
+
+// Cancel reaches a transactional body at work, which holds the store's only writer: what it wrote is rolled back, and it is
+// not entered again.
+func TestTransactionalCancelledAtWork(t *testing.T) {
+	store, rows := payments(t)
+	var e effects
+	written := make(chan struct{})
+	body := func(ctx context.Context, _ *sql.Tx, _ *pawl.Call) error {
+		close(written)
+		<-ctx.Done()
+		e.add("%v", ctx.Err())
+		return ctx.Err()
+	}
+	m := newScript(calling(fc("c1", "pay", `{"cents":5}`)), says("done"))
+	agent := agentWith(m, paying(&e, body, func(f *sqlstore.TxFunc[charge, string]) { f.Timeout = time.Hour }))
+	r := pawl.Runner{Store: store}
+	asked := make(chan error)
+	go func() {
+		<-written
+		asked <- r.Cancel(context.Background(), "r", "ann", "no")
+	}()
+	res, err := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+	cancelled(t, &r, nil, m, nil, res, err)
+	e.want(t, "pay 5 attempt 1", "context canceled")
+	if got := settledAs(t, store); rows() != 0 || got[0] != journal.NotExecuted || got[len(got)-1] != journal.Dropped {
+		t.Errorf("%d rows, settled as %q", rows(), got)
+	}
+}
+
+// A cancellation that cannot be posted leaves the run as it is: the body that was rolled back for it is entered again.
+func TestTransactionalCancelledInVain(t *testing.T) {
+	store, rows := payments(t)
+	var e effects
+	written := make(chan struct{})
+	body := func(ctx context.Context, _ *sql.Tx, c *pawl.Call) error {
+		if c.Attempt > 1 {
+			return nil
+		}
+		close(written)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	m := newScript(calling(fc("c1", "pay", `{"cents":5}`)), says("done"))
+	agent := agentWith(m, paying(&e, body, func(f *sqlstore.TxFunc[charge, string]) { f.Timeout = time.Hour }))
+	r := pawl.Runner{Store: &shut{store}}
+	go func() {
+		<-written
+		if err := r.Cancel(context.Background(), "r", "ann", "no"); !errors.Is(err, errLost) {
+			t.Error(err)
+		}
+	}()
+	res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+	e.want(t, "pay 5 attempt 1", "pay 5 attempt 2")
+	if res.FinalOutput != "done" || rows() != 1 {
+		t.Errorf("%d rows, %+v", rows(), res)
+	}
+	replays(t, &r, "r")
+}
+
+// shut is a store that takes nothing into an inbox.
+type shut struct{ *sqlstore.Store }
+
+func (*shut) Post(context.Context, string, journal.Entry) error { return errLost }
 
 // lossy is a store whose transactions go wrong, one after the other.
 type lossy struct {

@@ -48,6 +48,8 @@ type Unsettled struct {
 	Why      string   `json:"why,omitempty"`
 	Standing Standing `json:"standing"`
 	// Interruption is what a decision on the call is bound to; empty if none is asked for.
+	// If the call stands told, Settle with it records what somebody found out, and takes the
+	// call off the list; the conversation stays as it is.
 	Interruption string `json:"interruption,omitempty"`
 }
 
@@ -60,7 +62,8 @@ type UnsettledOptions struct {
 // Unsettled lists the calls of all runs of the store whose effect nobody knows, the newest
 // run first: those that are in doubt or whose result has not come, and those that were
 // settled as unknown, also in runs that have ended. Of the latter it leaves out a ReadOnly
-// call, which has no effect, and one whose body has returned since.
+// call, which has no effect, and one of which is known what it did since: its body has
+// returned, or somebody found out.
 //
 // A call that is running is in doubt if nobody drives its run or its driver is known to be
 // gone; whoever takes the run up finds that out. Before that it cannot be decided.
@@ -118,6 +121,19 @@ func (r *Runner) unsettledOf(ctx context.Context, info journal.RunInfo, yield fu
 		}
 	}
 	return true
+}
+
+// Unsettled lists the calls of the run whose effect nobody knows, as Runner.Unsettled does
+// for all runs, but without those that are running: whether one of them is in doubt depends
+// on who drives the run.
+func (s *RunState) Unsettled() (list []Unsettled) {
+	m := s.fold()
+	for u := range m.Unsettled() {
+		if u.Standing != machine.StandsRunning {
+			list = append(list, unsettled(m, u))
+		}
+	}
+	return list
 }
 
 func unsettled(m *machine.Machine, u machine.Unsettled) Unsettled {

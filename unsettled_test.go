@@ -91,12 +91,12 @@ func TestUnsettled(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantUnsettled(t, "all", store,
-			"cancelled 1.0 c1 charge told  attempt 1 transfer 881",
+			"cancelled 1.0 c1 charge told 1.0#1 attempt 1 transfer 881",
 			"doubt 1.0 c1 charge in-doubt 1.0#1 attempt 1 no answer: pawl: the outcome is unknown",
-			"given up 1.0 c1 charge told  attempt 1 the bank is closed",
-			"idempotent 1.0 c1 charge told  attempt 3 no answer: pawl: the outcome is unknown",
+			"given up 1.0 c1 charge told 1.0#2 attempt 1 the bank is closed",
+			"idempotent 1.0 c1 charge told 1.0#1 attempt 3 no answer: pawl: the outcome is unknown",
 			"pending 1.0 c1 charge external 1.0#1 attempt 1 transfer 881",
-			"told 1.0 c1 charge told  attempt 1 no answer: pawl: the outcome is unknown")
+			"told 1.0 c1 charge told 1.0#1 attempt 1 no answer: pawl: the outcome is unknown")
 		open := []string{"doubt 1.0 c1 charge in-doubt 1.0#1 attempt 1 no answer: pawl: the outcome is unknown", "pending 1.0 c1 charge external 1.0#1 attempt 1 transfer 881"}
 		if diff := cmp.Diff(open, unsettled(t, store, &pawl.UnsettledOptions{Open: true})); diff != "" {
 			t.Errorf("open (-want +got):\n%s", diff)

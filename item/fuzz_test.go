@@ -27,6 +27,7 @@ var seeds = []string{
 	`{"type":"reasoning","summary":[{"type":"summary_text","text":"s"}],"encrypted_content":"x"}`,
 	`{"type":"function_call_output","output":[{"type":"input_image"}]}`, `{"type":"shell_call","environment":{"type":"local"}}`,
 	`{"type":"mcp_approval_response","approve":true}`, `{"type":"local_shell_call_output","id":"c"}`, `[]`, "{\"a\":\"\xff\"}", `{`,
+	`{"Type":"message","type":"function_call","TYPE":7,"Call_ID":"c9","call_id":"c1","name":"n","Arguments":"{}","arguments":"{\"a\":1}"}`,
 	`{"\u0074ype":"x","id":"\ud800","n":[[[[]]]]}`,
 }
 

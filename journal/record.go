@@ -75,10 +75,10 @@ func AppendRecordJSON(dst []byte, r *Record) []byte {
 
 // ReadRecordJSON reads what AppendRecordJSON wrote and verifies the hash. The
 // record shares no memory with value. The error wraps ErrNewerJournal if there is a
-// member that is not known here, else ErrCorrupt.
+// member that is not known here, else ErrCorrupt, also for a member that is there twice.
 func ReadRecordJSON(value []byte) (Record, error) {
 	r := Record{Version: 1}
-	err := jsonscan.Object(string(value), func(key, value string) error {
+	err := jsonscan.UniqueObject(string(value), func(key, value string) error {
 		switch key {
 		case "k":
 			return scanText((*string)(&r.Kind), value)

@@ -126,6 +126,9 @@ func TestReadRecordJSONRefuses(t *testing.T) {
 		want     error
 	}{
 		"member":      {`{"k"`, `{"z":1,"k"`, journal.ErrNewerJournal},
+		"twice":       {`,"p"`, `,"p":"{}","p"`, journal.ErrCorrupt},
+		"twice, same": {`{"k"`, `{"k":"confirmed","k"`, journal.ErrCorrupt},
+		"other case":  {`{"k"`, `{"K":"started","k"`, journal.ErrNewerJournal},
 		"payload":     {`{\"n\":1`, `{\"n\":2`, journal.ErrCorrupt},
 		"white space": {`{\"n\":1,`, `{ \"n\":1,`, journal.ErrCorrupt},
 		"no payload":  {`,"p":"{\"n\":1,\"upto\":3}"`, ``, journal.ErrCorrupt},

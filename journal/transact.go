@@ -21,6 +21,19 @@ type Transactor interface {
 	Transact(ctx context.Context, run string, epoch, after uint64, fn func(ctx context.Context, tx any) ([]Record, error)) error
 }
 
+// TransactorOf returns the Transactor that a driver is, nil if it is none. A driver that wraps
+// another and can lend its transactions if the other can has a method Transactor, which
+// returns what does so, or nil.
+func TransactorOf(d Driver) Transactor {
+	switch d := d.(type) {
+	case interface{ Transactor() Transactor }:
+		return d.Transactor()
+	case Transactor:
+		return d
+	}
+	return nil
+}
+
 // TxEndedError says that the function given to Transact ended the transaction it was
 // lent. No record was appended.
 type TxEndedError struct {

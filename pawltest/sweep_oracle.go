@@ -263,9 +263,9 @@ func (st *stage) repeatable(callID string) bool {
 }
 
 func outputOf(it item.Item) string {
-	var e struct{ Output any }
+	e := map[string]any{}
 	_ = json.Unmarshal([]byte(it.Raw()), &e) // what has no output has none
-	return fmt.Sprint(e.Output)
+	return fmt.Sprint(e["output"])
 }
 
 // checkViews compares the conversation as the session, the model and the caller know it [G2].

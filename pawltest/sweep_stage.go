@@ -99,7 +99,7 @@ func (st *stage) boot() *World {
 	w.runner = &pawl.Runner{}
 	if st.store != nil {
 		w.store = sweptStore{st.store, w}
-		if t, ok := st.store.(journal.Transactor); ok {
+		if t := journal.TransactorOf(st.store); t != nil {
 			w.store = sweptTransactor{sweptStore{st.store, w}, t}
 		}
 		w.runner.Store = w.store

@@ -134,7 +134,8 @@ func describe(recs []journal.Record) (BoundaryKind, string) {
 
 // effectOf reads the id of the effect off a fact's payload, empty if it has none.
 func effectOf(r journal.Record) string {
-	var payload struct{ ID string }
-	_ = json.Unmarshal([]byte(r.Payload), &payload) // what has no id is not an effect's
-	return payload.ID
+	var payload map[string]any
+	_ = json.Unmarshal([]byte(r.Payload), &payload)
+	id, _ := payload["id"].(string) // what has no id is not an effect's
+	return id
 }

@@ -144,6 +144,15 @@ func TestSweepIsComplete(t *testing.T) {
 	}
 }
 
+// Items are read by the exact names of their members (S8.8).
+func TestUnpairedReadsExactNames(t *testing.T) {
+	items := []item.Item{item.FromTrusted(`{"type":"function_call","call_id":"a","Call_ID":"b","TYPE":"message"}`),
+		item.FromTrusted(`{"type":"function_call_output","Call_ID":"b","call_id":"a","output":"x","Type":"message"}`)}
+	if got := Unpaired(items); got != nil {
+		t.Errorf("problems %q", got)
+	}
+}
+
 func TestUnpaired(t *testing.T) {
 	call := item.FunctionCallItem("fc_1", "c1", "pay", "{}")
 	out := item.FunctionOutput("c1", "receipt")

@@ -13,32 +13,31 @@ import (
 func Unpaired(items []item.Item) (problems []string) {
 	open, answered, ids := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, it := range items {
-		var e struct {
-			Type, ID string
-			CallID   string `json:"call_id"`
-		}
+		e := map[string]any{} // a map has its members by their exact names
 		if err := json.Unmarshal([]byte(it.Raw()), &e); err != nil {
 			problems = append(problems, "an item is unreadable: "+err.Error())
 		}
-		if e.ID != "" && ids[e.ID] {
-			problems = append(problems, "two items have the id "+e.ID)
+		id, _ := e["id"].(string)
+		if id != "" && ids[id] {
+			problems = append(problems, "two items have the id "+id)
 		}
-		ids[e.ID] = true
-		switch e.Type {
+		ids[id] = true
+		callID, _ := e["call_id"].(string)
+		switch e["type"] {
 		case "function_call", "custom_tool_call":
-			if open[e.CallID] || answered[e.CallID] {
-				problems = append(problems, "the call "+e.CallID+" is there twice")
+			if open[callID] || answered[callID] {
+				problems = append(problems, "the call "+callID+" is there twice")
 			}
-			open[e.CallID] = true
+			open[callID] = true
 		case "function_call_output", "custom_tool_call_output":
 			switch {
-			case answered[e.CallID]:
-				problems = append(problems, "the call "+e.CallID+" has two outputs")
-			case !open[e.CallID]:
-				problems = append(problems, "the output of "+e.CallID+" has no call before it")
+			case answered[callID]:
+				problems = append(problems, "the call "+callID+" has two outputs")
+			case !open[callID]:
+				problems = append(problems, "the output of "+callID+" has no call before it")
 			default:
-				answered[e.CallID] = true
-				delete(open, e.CallID)
+				answered[callID] = true
+				delete(open, callID)
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package scenarios
 
 // Group B: windows in which a process may end, retries, several of one kind.
 
-func windows() []scenario { return []scenario{s22(), s26(), s28(), s29(), s31(), s32(), s34(), s35()} }
+func windows() []scenario {
+	return []scenario{s22(), s23(), s26(), s28(), s29(), s31(), s32(), s34(), s35()}
+}
 
 func s31() scenario {
 	return scenario{

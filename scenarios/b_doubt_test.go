@@ -22,13 +22,15 @@ func unknown(callID, key string) string {
 		"Its idempotency key is " + key + "."
 }
 
-func s22() scenario {
-	gone := func(c cell) string {
-		if c.carrier != store {
-			return "a run in memory is gone with its process"
-		}
-		return ""
+// gone is the reason of variants whose process dies.
+func gone(c cell) string {
+	if c.carrier != store {
+		return "a run in memory is gone with its process"
 	}
+	return ""
+}
+
+func s22() scenario {
 	s := scenario{
 		id: "S22",
 		script: `A process dies while it runs a tool that pays: before it said that it would, before or after the payment, before or

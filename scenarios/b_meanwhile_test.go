@@ -140,14 +140,15 @@ func s34() scenario {
 		script: `A tool takes no notice of its time running out. The model is told that the outcome is unknown, not that the call
 failed, and calls the tool again, under another key, with the same result; then it gives up. Much later both calls take effect
 and return. What they return is kept in the ledger with their calls as late results: there is no second output in the session, in
-what can be replayed or in any request, and no turn is made of it.`,
+what can be replayed or in any request, and no turn is made of it. Until then whoever asks the store for what is unsettled is
+told of both calls, with their keys, although the run has ended; afterwards of none.`,
 		sources:  []string{"https://github.com/github/copilot-cli/issues/4668"},
 		variants: []variant{{play: s34Play}},
 	}
 }
 
 func s34Play(w *world) {
-	w.setup.Tools, w.setup.Grace = []tool{{Name: "slow", Output: "made", Timeout: 10 * time.Millisecond}}, time.Millisecond
+	w.setup.Tools, w.setup.Grace = []tool{{Name: "slow", Output: "made", Timeout: time.Second}}, time.Millisecond
 	once := "user make it; call c1 slow; " + unknown("c1", "pawl_4aa1c7c309ca2186b9b076f6311d1d04")
 	twice := once + "; call c2 slow; " + unknown("c2", "pawl_029e3655105ca4ef078b256e4e1e234e")
 	w.model(
@@ -163,6 +164,11 @@ func s34Play(w *world) {
 	w.do(request{Input: []item.Item{item.UserText("make it")}, Before: map[string]func(context.Context) error{"c1": deaf, "c2": deaf}})
 	w.ends("I do not know.")
 	w.effects()
+	told := func(call, id, key string) pawl.Unsettled {
+		return pawl.Unsettled{Run: "S34", Agent: "Desk", Call: call, Tool: "slow", CallID: id, Arguments: `{"amount":5}`, Key: key, Attempt: 1, Standing: pawl.StandsTold,
+			Interruption: call + "#1"}
+	}
+	w.unsettled(told("1.0", "c1", "pawl_4aa1c7c309ca2186b9b076f6311d1d04"), told("2.0", "c2", "pawl_029e3655105ca4ef078b256e4e1e234e"))
 	release()
 	w.eventually("both calls have a late result", func() bool {
 		n, err := w.stay.late(w.Context())
@@ -171,6 +177,7 @@ func s34Play(w *world) {
 		}
 		return n == 2
 	})
+	w.unsettled()
 	w.effects("slow c1", "slow c2")
 	w.requests(3)
 	w.holds(twice + "; message I do not know.")

@@ -43,6 +43,10 @@ type request struct {
 	// SessionFaults and JournalFaults are what goes wrong with the appends of this call, by their number from 1.
 	SessionFaults map[int]pawltest.SessionFault
 	JournalFaults journaltest.Plan
+	// Slow is which write takes its time, see order.
+	Slow step
+	// AdvanceFails says that the advance fails, see order.
+	AdvanceFails bool
 	// Supersede closes a run that waits on the session.
 	Supersede bool
 	// Dies is where the process ends.

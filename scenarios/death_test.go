@@ -22,6 +22,7 @@ const (
 	afterEffect  death = "after the effect"
 	beforeAppend death = "before the session has the batch"
 	afterAppend  death = "after the session has the batch"
+	atAdvance    death = "at the entry of the write after the result"
 )
 
 // died is what a process that dies on purpose exits with.
@@ -37,12 +38,16 @@ func (d death) here(point death) {
 // dyingSession is a session whose process dies when the output of a call is appended.
 type dyingSession struct {
 	session.Session
-	at death
+	at    death
+	order *order
 }
 
 func (s dyingSession) Append(ctx context.Context, items []item.Item) error {
 	if !slices.ContainsFunc(items, func(it item.Item) bool { return it.Head().Type == item.TypeFunctionCallOutput }) {
 		return s.Session.Append(ctx, items)
+	}
+	if err := s.order.enter(theAdvance); err != nil {
+		return err
 	}
 	s.at.here(beforeAppend)
 	err := s.Session.Append(ctx, items)

@@ -233,11 +233,17 @@ func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 		opts.ID = p.Run
 	}
 	runner, driver := &p.runner, journal.Driver(p.store)
+	order := newOrder(r, p.Log)
 	if p.Carrier == store {
 		if r.JournalFaults != nil {
 			driver = broken{journaltest.Faulty(driver, r.JournalFaults)}
 		}
+		if r.Slow != "" {
+			driver = &orderedStore{driver, order}
+		}
 		runner = &pawl.Runner{Store: driver}
+	} else if r.Slow != "" {
+		runner.Store = &orderedStore{journal.NewMemory(), order}
 	}
 	if p.Grace > 0 {
 		runner.Grace = p.Grace
@@ -250,7 +256,7 @@ func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 	switch {
 	case p.Session == noSession || r.Fork != "":
 	case p.Session == plain:
-		opts.Session = pawltest.NewFaultySession(dyingSession{s, r.Dies}, r.SessionFaults)
+		opts.Session = pawltest.NewFaultySession(dyingSession{s, r.Dies, order}, r.SessionFaults)
 	case r.Input != nil || r.OtherSession != "" || p.Carrier != store:
 		opts.Session = s
 	default: // a stored run finds its session by itself

@@ -287,6 +287,25 @@ func (w *world) fetch(req *http.Request, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
+// unsettled checks which calls of all the store's runs nobody knows the effect of, their times aside.
+func (w *world) unsettled(want ...pawl.Unsettled) {
+	w.Helper()
+	w.at(func(p *place) {
+		runner, _ := p.options(request{})
+		var got []pawl.Unsettled
+		for u, err := range runner.Unsettled(w.Context(), nil) {
+			if err != nil {
+				w.Fatal(err)
+			}
+			u.Since, u.Why = time.Time{}, ""
+			got = append(got, u)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			w.Fatalf("unsettled (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func (w *world) close() {
 	w.Helper()
 	if w.stay != nil {

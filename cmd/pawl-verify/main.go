@@ -61,6 +61,15 @@ type proof struct {
 	Facts     []fact `json:"facts"`
 }
 
+// A headLine is a head as "pawl audit" prints it [S10.2].
+type headLine struct {
+	Schema string `json:"schema"`
+	Run    string `json:"run"`
+	Size   uint64 `json:"size"`
+	Root   string `json:"root"`
+	Head   string `json:"head"`
+}
+
 type fact struct {
 	Fact   uint64   `json:"fact"` // its number in the ledger, from 1
 	Record record   `json:"record"`
@@ -87,16 +96,13 @@ func readHead(arg string) (hash, error) {
 	}
 	text = bytes.TrimSpace(text)
 	text = text[bytes.LastIndexByte(text, '\n')+1:]
-	var line struct {
-		Schema, Run, Root, Head string
-		Size                    uint64
-	}
+	var line headLine
 	if json.Unmarshal(text, &line) != nil {
 		return unhex(string(text))
 	}
 	h, err := unhex(line.Head)
 	root, err2 := unhex(line.Root)
-	if err != nil || err2 != nil || line.Schema != "pawl.head/1" || headHash(line.Run, line.Size, root) != h {
+	if err != nil || err2 != nil || line.Schema != "pawl.head/1" || headHash(line.Run, line.Size, root) != h || !sameText(line, text) {
 		return hash{}, fmt.Errorf("%s: this is no head of a ledger, or was edited", arg)
 	}
 	return h, nil
@@ -139,23 +145,28 @@ func verify(w io.Writer, text []byte, head hash) error {
 	return tell(w, p, head)
 }
 
-// parse reads a proof. Written again it must be the same, white space aside: so there is nothing in it twice, and
-// nothing that another reader could take for something else.
+// parse reads a proof.
 func parse(text []byte) (*proof, error) {
 	var p proof
 	if err := json.Unmarshal(text, &p); err != nil {
 		return nil, fmt.Errorf("it is no proof: %w", err)
 	}
-	var again, given bytes.Buffer
-	enc := json.NewEncoder(&again)
-	enc.SetEscapeHTML(false)
-	if err := errors.Join(enc.Encode(p), json.Compact(&given, text)); err != nil {
-		return nil, err
-	}
-	if p.Schema != "pawl.proof/1" || !bytes.Equal(bytes.TrimSpace(again.Bytes()), given.Bytes()) {
+	if p.Schema != "pawl.proof/1" || !sameText(p, text) {
 		return nil, errors.New("it is not in the form that pawl prove writes")
 	}
 	return &p, nil
+}
+
+// sameText says that what was read is the same text when it is written again, white space aside: so there is nothing in
+// the text twice or under a name in other letters, and nothing that another reader could take for something else.
+func sameText(read any, text []byte) bool {
+	var again, given bytes.Buffer
+	enc := json.NewEncoder(&again)
+	enc.SetEscapeHTML(false)
+	if errors.Join(enc.Encode(read), json.Compact(&given, text)) != nil {
+		return false
+	}
+	return bytes.Equal(bytes.TrimSpace(again.Bytes()), given.Bytes())
 }
 
 // headHash binds run, size and root [S10.2].

@@ -323,7 +323,9 @@ func TestReadHead(t *testing.T) {
 		}
 	}
 	for _, arg := range []string{"", digits[1:], strings.ToUpper(digits), filepath.Join(dir, "none"), file("empty", ""), file("json", "{}"),
-		file("edited", strings.Replace(string(line), "pay-1", "pay-2", 1)), file("other", strings.Replace(string(line), "head/1", "head/2", 1))} {
+		file("edited", strings.Replace(string(line), "pay-1", "pay-2", 1)),
+		file("twice", strings.Replace(string(line), `{"`, `{"run":"pay-2","`, 1)), file("case", strings.Replace(string(line), `"run"`, `"Run"`, 1)),
+		file("more", strings.Replace(string(line), `{"`, `{"HEAD":"","`, 1)), file("other", strings.Replace(string(line), "head/1", "head/2", 1))} {
 		if _, err := readHead(arg); err == nil {
 			t.Errorf("%s: no error", arg)
 		}

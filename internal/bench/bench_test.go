@@ -39,6 +39,10 @@ func TestWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	together, err := d.group()
+	if err != nil {
+		t.Fatal(err)
+	}
 	works := map[string]work{"inproc": inproc(3), "inproc floor": inprocFloor(3), "state": saveAndLoad(state), "state floor": decodeAll(state),
 		"durable": d.pawl(agent), "durable floor": bare}
 	for _, h := range []httpRun{{turns: 3, calls: 1}, {turns: 3, calls: 8}, {turns: 3, calls: 1, chain: true}, {turns: 3, calls: 2, stream: true}} {
@@ -52,7 +56,7 @@ func TestWorks(t *testing.T) {
 			}
 		}
 	}
-	for name, sample := range map[string]func() (float64, float64, error){"flat": flat, "journal bytes": journalBytes} {
+	for name, sample := range map[string]func() (float64, float64, error){"flat": flat, "journal bytes": journalBytes, "group": together.rates} {
 		if a, b, err := sample(); err != nil || a <= 0 || b <= 0 {
 			t.Errorf("%s: %v beside %v, %v", name, a, b, err)
 		}
@@ -65,7 +69,8 @@ func TestVerdict(t *testing.T) {
 		pawl     float64
 		floor    float64
 		wantOver bool
-	}{{limitRatio, 14, 10, false}, {limitRatio, 16, 10, true}, {limitValue, 1.5, 9, false}, {limitValue, 1.6, 9, true}} {
+	}{{limitRatio, 14, 10, false}, {limitRatio, 16, 10, true}, {limitValue, 1.5, 9, false}, {limitValue, 1.6, 9, true},
+		{limitShare, 15, 10, false}, {limitShare, 14, 10, true}} {
 		m := &measure{limit: 1.5, of: tt.of, sample: func() (float64, float64, error) { return tt.pawl, tt.floor, nil }}
 		r, err := m.take(3)
 		if err != nil || r.over() != tt.wantOver {

@@ -74,7 +74,7 @@ func openBare(path string) (*sql.DB, error) {
 }
 
 // run drives a run of its own in a session of its own.
-func (d *durable) run(agent *pawl.Agent, store journal.Driver, wrap func(*sqlstore.Session) session.Session) (*pawl.Result, error) {
+func (d *durable) run(agent *pawl.Agent, turns int, store journal.Driver, wrap func(*sqlstore.Session) session.Session) (*pawl.Result, error) {
 	d.runs++
 	r := pawl.Runner{Store: store}
 	res, err := r.Run(context.Background(), agent, pawl.UserText(question),
@@ -82,20 +82,19 @@ func (d *durable) run(agent *pawl.Agent, store journal.Driver, wrap func(*sqlsto
 	if err != nil {
 		return nil, err
 	}
-	return res, httpRun{turns: durableTurns}.check(res.FinalOutput, res.Turns)
+	return res, httpRun{turns: turns}.check(res.FinalOutput, res.Turns)
 }
 
 func (d *durable) pawl(agent *pawl.Agent) work {
 	return func() (int, error) {
-		_, err := d.run(agent, d.store, func(s *sqlstore.Session) session.Session { return s })
+		_, err := d.run(agent, durableTurns, d.store, func(s *sqlstore.Session) session.Session { return s })
 		return durableTurns + 1, err
 	}
 }
 
 // floor writes the rows of such a run, in as many transactions as the run took for them.
 func (d *durable) floor(agent *pawl.Agent) (work, error) {
-	rec := &recorder{Driver: d.store}
-	_, err := d.run(agent, rec, func(s *sqlstore.Session) session.Session { return recordedSession{s, rec} })
+	commits, err := d.commits(agent, durableTurns)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +109,7 @@ func (d *durable) floor(agent *pawl.Agent) (work, error) {
 	return func() (int, error) {
 		d.runs++
 		seq := 0
-		for _, c := range rec.commits {
+		for _, c := range commits {
 			if err := c.write(d.bare, fact, message, d.runs, seq); err != nil {
 				return 0, err
 			}
@@ -118,6 +117,13 @@ func (d *durable) floor(agent *pawl.Agent) (work, error) {
 		}
 		return durableTurns + 1, nil
 	}, nil
+}
+
+// commits returns what a run commits.
+func (d *durable) commits(agent *pawl.Agent, turns int) ([]commit, error) {
+	rec := &recorder{Driver: d.store}
+	_, err := d.run(agent, turns, rec, func(s *sqlstore.Session) session.Session { return recordedSession{s, rec} })
+	return rec.commits, err
 }
 
 // commit is the rows of one transaction of a run.

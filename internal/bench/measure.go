@@ -12,7 +12,8 @@ import (
 // A measure compares what Pawl needs for a piece of work with what the floor needs.
 type measure struct {
 	name string
-	// limit is of the ratio of Pawl to the floor, or, if of is limitValue, of Pawl's value itself.
+	// limit is of the ratio of Pawl to the floor, or, if of is limitValue, of Pawl's value itself; if it is limitShare, the
+	// ratio must reach it.
 	limit  float64
 	of     limitKind
 	sample func() (pawl, floor float64, err error)
@@ -23,6 +24,7 @@ type limitKind int
 const (
 	limitRatio limitKind = iota
 	limitValue
+	limitShare
 )
 
 // result is what a measure came to.
@@ -32,16 +34,22 @@ type result struct {
 }
 
 func (r *result) over() bool {
-	if r.of == limitValue {
+	switch r.of {
+	case limitValue:
 		return r.pawl > r.limit
+	case limitShare:
+		return r.ratio < r.limit
 	}
 	return r.ratio > r.limit
 }
 
 func (m *measure) limitText() string {
 	text := strconv.FormatFloat(m.limit, 'f', -1, 64)
-	if m.of == limitRatio {
+	switch m.of {
+	case limitRatio:
 		text += "x"
+	case limitShare:
+		text += "x+"
 	}
 	return text
 }

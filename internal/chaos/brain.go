@@ -14,29 +14,48 @@ import (
 type brain struct {
 	seed uint64
 
-	mu   sync.Mutex
-	seen map[int]uint64 // request -> digest of the history it showed
-	odd  []violation    // requests that no run should have made
+	mu    sync.Mutex
+	seen  map[int]shown
+	asked map[string][]int // run -> the requests it made
+	odd   []violation      // requests that no run should have made
+}
+
+// shown is what a request showed the model: the length of the history, its last item, and a digest of all of it.
+type shown struct {
+	items  int
+	last   string
+	digest uint64
+	// answer is the request whose answer is the last response in it, 0 if there is none; before is a digest of what stands
+	// before that response.
+	answer int
+	before uint64
 }
 
 // respond implements [pawltest.Responder].
 func (b *brain) respond(r *pawltest.ResponsesRequest) pawltest.ResponsesReply {
 	history := r.History()
-	run, turns, turn := "", 0, 1
-	for _, it := range history {
+	run, turns, turn, answer, start := "", 0, 1, 0, 0
+	for i, it := range history {
 		if m, err := it.Message(); err == nil && m.Role == "user" {
 			if name, n, ok := readOrder(m.Text()); ok {
-				run, turns, turn = name, n, 1
+				run, turns, turn, answer = name, n, 1, 0
 			}
 		}
 		if fc, err := it.FunctionCall(); err == nil {
-			if _, n, _, ok := readCallID(fc.CallID); ok {
-				turn = n + 1
+			if _, n, request, ok := readCallID(fc.CallID); ok {
+				if turn = n + 1; request != answer {
+					answer, start = request, i
+				}
 			}
 		}
 	}
+	d := digest(history)
+	if answer > 0 {
+		d.answer, d.before = answer, digest(history[:start]).digest
+	}
 	b.mu.Lock()
-	b.seen[r.Number] = digest(history)
+	b.seen[r.Number] = d
+	b.asked[run] = append(b.asked[run], r.Number)
 	if problem := unpaired(history); problem != "" {
 		b.odd = append(b.odd, violation{run, fmt.Sprintf("request %d: %s", r.Number, problem)})
 	}
@@ -53,14 +72,14 @@ func (b *brain) calls(run string, turn, request int) []item.Item {
 	var list []item.Item
 	for position := range 1 + rnd.IntN(3) {
 		tool, n := toolLook, rnd.IntN(100)
-		for _, t := range toolTable {
+		for _, t := range tools {
 			if n -= t.share; n < 0 {
 				tool = t.name
 				break
 			}
 		}
 		id := callID(run, turn, position, request)
-		arguments := fmt.Sprintf(`{"call":%q,"pause":%d}`, id, rnd.IntN(40))
+		arguments := fmt.Sprintf(`{"call":%q,"pause":%d,"freeze":%t}`, id, rnd.IntN(40), rnd.IntN(120) == 0)
 		switch rnd.IntN(60) {
 		case 0:
 			arguments = `{"call":` // cut short, as models do it
@@ -103,12 +122,14 @@ func unpaired(history []item.Item) string {
 }
 
 // digest is of what a history says, whoever gave its items their ids.
-func digest(history []item.Item) uint64 {
+func digest(history []item.Item) (d shown) {
 	h := fnv.New64a()
 	for _, it := range history {
-		fmt.Fprintln(h, say(it))
+		d.last = say(it)
+		fmt.Fprintln(h, d.last)
 	}
-	return h.Sum64()
+	d.items, d.digest = len(history), h.Sum64()
+	return d
 }
 
 // say is what an item says.

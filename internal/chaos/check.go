@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/pawl-agents/pawl/item"
-	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/sqlstore"
 )
 
@@ -47,6 +46,7 @@ func (p *parent) verdict(ctx context.Context) (s summary, err error) {
 		for _, problem := range p.check(j, l, effects) {
 			p.violations = append(p.violations, violation{j.plan.Run, problem})
 		}
+		p.seen.add(l.seen)
 		if j.plan.Mode.holdsSession() {
 			said[j.plan.Session] = append(said[j.plan.Session], l.added(len(l.responses))...)
 		}
@@ -60,8 +60,23 @@ func (p *parent) verdict(ctx context.Context) (s summary, err error) {
 			return s, err
 		}
 	}
+	p.count()
 	s.kills, s.runs, s.violations = p.kills, len(p.runs), len(p.violations)
 	return s, p.explain(ctx, runs)
+}
+
+// count prints what the campaign came upon. That it came upon too little is a violation, too.
+func (p *parent) count() {
+	p.seen.booked = len(p.booked)
+	for _, c := range p.parcels {
+		if c.taken {
+			p.seen.delivered++
+		}
+	}
+	fmt.Fprintf(p.out, "chaos: %v\n", &p.seen)
+	for _, what := range p.seen.missing(p.o.duration) {
+		p.violations = append(p.violations, violation{"campaign", what})
+	}
 }
 
 // readBookings returns how often each call has been booked.
@@ -132,128 +147,4 @@ func intact(path string) error {
 		return errors.New(path + ": " + answer)
 	}
 	return nil
-}
-
-// check compares what a run's ledger says with the effect log and with what the model's server saw.
-func (p *parent) check(j *job, l *ledger, effects []effect) (problems []string) {
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	switch {
-	case l.finished != nil || j.left():
-	case len(l.responses) == 0 && !j.begun:
-		bad("it has not begun")
-	default:
-		bad("it neither ended nor waits")
-	}
-	logged := map[string][]effect{}
-	for _, e := range effects {
-		logged[e.Call] = append(logged[e.Call], e)
-	}
-	keys := map[string]string{}
-	for n, r := range l.responses {
-		if shown, ok := p.brain.seen[r.request]; !ok {
-			bad("response %d answers no request", n+1)
-		} else if shown != digest(l.history(n)) {
-			bad("request %d did not show the model what the ledger says came before response %d", r.request, n+1)
-		}
-		if l.finished != nil && !r.whole() && !(l.finished.Cancelled && !r.planned) {
-			bad("response %d has a call without an output", n+1)
-		}
-		for _, c := range r.calls {
-			if c.settled > 1 {
-				bad("call %s was settled %d times", c.id, c.settled)
-			}
-			for _, problem := range c.check(l, logged[c.id], p.far, p.booked[c.id]) {
-				bad("call %s of %s: %s", c.id, c.tool, problem)
-			}
-			for _, e := range logged[c.id] {
-				if other, ok := keys[e.Key]; ok && other != c.id {
-					bad("calls %s and %s have one key", c.id, other)
-				}
-				keys[e.Key] = c.id
-			}
-			delete(logged, c.id)
-		}
-	}
-	for id := range logged {
-		bad("call %s had an effect, and the ledger does not know it", id)
-	}
-	return problems
-}
-
-// check compares a call with what its bodies did.
-func (c *call) check(l *ledger, logged []effect, far map[string]int, booked int) (problems []string) {
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	begun, ended, key := 0, 0, ""
-	entered := map[int]bool{}
-	for _, e := range logged {
-		if key != "" && e.Key != key {
-			bad("it has two keys")
-		}
-		key = e.Key
-		if e.At == effectEnd {
-			ended++
-			continue
-		}
-		begun++
-		switch intended, ok := c.intents[e.Attempt]; {
-		case !ok:
-			bad("attempt %d was made without an intent", e.Attempt)
-		case e.Time < intended:
-			bad("attempt %d was made %d ms before its intent", e.Attempt, intended-e.Time)
-		case entered[e.Attempt]:
-			bad("attempt %d was made twice", e.Attempt)
-		}
-		entered[e.Attempt] = true
-	}
-	if c.kind == journal.AtMostOnce && begun > 1 {
-		bad("it may happen once, and was begun %d times", begun)
-	}
-	if c.gate != journal.Allow && begun > 0 && !c.approved && !l.always[c.tool] {
-		bad("it ran without an approval")
-	}
-	if begun > 0 && c.rejected {
-		bad("it ran and was rejected")
-	}
-	want := 0
-	if c.kind == journal.Transactional && c.settled > 0 && c.outcome == journal.Done {
-		want = 1
-	}
-	if booked != want {
-		bad("it is booked %d times, and its outcome says %d", booked, want)
-	}
-	return append(problems, c.checkOutput(begun, ended, key, far)...)
-}
-
-// checkOutput compares a call's output with what its bodies did.
-func (c *call) checkOutput(begun, ended int, key string, far map[string]int) (problems []string) {
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	o, _ := c.output.FunctionCallOutput()
-	switch c.outcome {
-	case journal.Done:
-		if c.settled == 0 {
-			break
-		}
-		if ended == 0 || !endsWith(o.Text, did(c.tool, key)) {
-			bad("its output is %q, and it came to its end %d times", o.Text, ended)
-		}
-		if c.kind == journal.Idempotent && far[key] == 0 {
-			bad("the far side knows nothing of it")
-		}
-	case journal.Decreed:
-		if ended == 0 || o.Text != settledText(key) {
-			bad("somebody settled it with %q, and it came to its end %d times", o.Text, ended)
-		}
-	case journal.Rejected, journal.Dropped:
-		if begun > 0 && c.kind != journal.Transactional {
-			bad("it was begun %d times, and its output says that it did not run: %q", begun, o.Text)
-		}
-	case journal.Unknown:
-	case journal.ToolFailed:
-		if c.kind != journal.Transactional { // which may run out of time, and then nothing of it is left
-			bad("it failed: %s", o.Text)
-		}
-	default:
-		bad("it %s: %s", c.outcome, o.Text)
-	}
-	return problems
 }

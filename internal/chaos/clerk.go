@@ -79,14 +79,20 @@ func (p *parent) clerkDecides(ctx context.Context, j *job, patience time.Duratio
 		}
 		var arguments struct{ Call string }
 		unreadable := json.Unmarshal([]byte(w.Arguments), &arguments) != nil
-		in := pawl.Interruption{Run: j.plan.Run, ID: w.Call, Kind: pawl.InterruptionKind(w.Kind), CallID: arguments.Call, Unreadable: unreadable}
+		in := pawl.Interruption{Run: j.plan.Run, ID: w.Call, Tool: w.Tool, Kind: pawl.InterruptionKind(w.Kind), CallID: arguments.Call, Unreadable: unreadable}
 		if in.Kind == pawl.InDoubt {
 			if in.Key, err = p.log.key(in.Run, in.CallID); err != nil || in.Key == "" {
 				continue // a worker knows from when on it may be run again
 			}
 		}
-		var d pawl.Decision
-		if d, _, err = decide(p.log, p.o.seed, in, 0); err == nil {
+		if toolOf(w.Tool).expires > 0 {
+			in.Expires = time.Now() // or later: the command does not say, and the clerk lets it pass
+		}
+		d, ok, failed := decide(p.log, p.o.seed, in, 0)
+		if key := p.arrived(in.CallID); in.Kind == pawl.External && key != "" {
+			d, ok = pawl.Settle(in.ID, "the far side", delivered(key)), true
+		}
+		if err = failed; ok {
 			killed, err = p.pawl(ctx, nil, words(in.Run, d)...)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,10 +12,11 @@ import (
 )
 
 // The effect log is one file for each run. A tool's body adds a line when it is entered and one when it has done what it
-// does; between the two it takes its time.
+// does; between the two it takes its time. A body that only asks a person adds a line of its own kind.
 const (
 	effectBegin = "begin"
 	effectEnd   = "end"
+	effectAsk   = "ask"
 )
 
 // effect is a line of the effect log.
@@ -36,6 +38,23 @@ func (l effectLog) file(run string) string { return filepath.Join(string(l), run
 // record adds a line. A process may die in the middle of the write, so a line begins with its own newline: what was
 // torn does not spoil the next one.
 func (l effectLog) record(run string, e effect) error {
+	return l.add(run, e, func() error { return nil })
+}
+
+// begin is record for the first line of an attempt. The runner enters a body only within its time, and once that is over
+// somebody may look here, see that nothing began, and have the call run again. A process that was stopped in between must not
+// begin it after all; no library can see to that, but a far side that looks at the clock can.
+func (l effectLog) begin(ctx context.Context, run string, e effect) error {
+	return l.add(run, e, func() error {
+		if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+}
+
+// add adds a line if, right before, may says that it may.
+func (l effectLog) add(run string, e effect, may func() error) error {
 	e.PID, e.Time = os.Getpid(), time.Now().UnixMilli()
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -45,7 +64,10 @@ func (l effectLog) record(run string, e effect) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(append([]byte{'\n'}, line...), '\n'))
+	line = append(append([]byte{'\n'}, line...), '\n')
+	if err = may(); err == nil {
+		_, err = f.Write(line)
+	}
 	return errors.Join(err, f.Close())
 }
 
@@ -69,7 +91,7 @@ func (l effectLog) read(run string) ([]effect, error) {
 func (l effectLog) happened(run, call string) (begun, ended bool, err error) {
 	list, err := l.read(run)
 	for _, e := range list {
-		if e.Call == call {
+		if e.Call == call && e.At != effectAsk {
 			begun = true
 			ended = ended || e.At == effectEnd
 		}

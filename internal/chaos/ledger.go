@@ -15,9 +15,14 @@ type ledger struct {
 	input     []item.Item
 	loaded    bool
 	responses []*response
+	cancelled bool
 	finished  *journal.Finished
 	// always are the tools that somebody approved for all calls.
 	always map[string]bool
+	// ambiguous are the numbers of responses there were whenever the run refused to send anything.
+	ambiguous []int
+	odd       []string // what no run should have written
+	seen      sights
 }
 
 // response is one that the run accepted.
@@ -26,20 +31,6 @@ type response struct {
 	items   []item.Item
 	planned bool
 	calls   []*call
-}
-
-// call is one call of a response.
-type call struct {
-	id       string // the model's
-	tool     string // empty if there is none of that name
-	kind     journal.Class
-	gate     journal.Gate
-	intents  map[int]int64 // attempt -> when it was intended
-	approved bool
-	rejected bool
-	settled  int // how often; late results do not count
-	outcome  journal.Outcome
-	output   item.Item
 }
 
 // readLedger reads the facts of a run.
@@ -51,6 +42,9 @@ func readLedger(records []journal.Record) (*ledger, error) {
 		f, err := journal.Decode(rec)
 		if err != nil {
 			return nil, err
+		}
+		if l.finished != nil && !afterEnd(f.Body) {
+			l.odd = append(l.odd, fmt.Sprintf("%s is recorded behind its end", rec.Kind))
 		}
 		switch b := f.Body.(type) {
 		case *journal.Started:
@@ -64,10 +58,18 @@ func readLedger(records []journal.Record) (*ledger, error) {
 			last = manifests[b.Same]
 		case *journal.Responded:
 			l.responses = append(l.responses, &response{request: answered(b.Items), items: b.Items})
+		case *journal.Failed:
+			if b.Code == "delivery_ambiguous" {
+				l.ambiguous = append(l.ambiguous, len(l.responses))
+			}
+		case *journal.Cancelled:
+			l.cancelled = true
 		case *journal.Finished:
 			l.finished = b
+		case *journal.Claimed:
+			l.claimed()
 		case *journal.Planned:
-			err = l.plan(b, last)
+			err = l.plan(b, last, f.Time)
 		default:
 			err = l.aboutCall(f)
 		}
@@ -78,8 +80,22 @@ func readLedger(records []journal.Record) (*ledger, error) {
 	return l, nil
 }
 
+// afterEnd says that a fact may stand behind the end of a run: a late result, what somebody found out about a call, and the
+// claim under which it is recorded.
+func afterEnd(b journal.Body) bool {
+	switch b := b.(type) {
+	case *journal.Claimed:
+		return true
+	case *journal.Settled:
+		return b.Late
+	case *journal.Decided:
+		return b.Verdict == journal.Settle
+	}
+	return false
+}
+
 // plan reads which calls a response has.
-func (l *ledger) plan(b *journal.Planned, m *journal.Manifest) error {
+func (l *ledger) plan(b *journal.Planned, m *journal.Manifest, at int64) error {
 	if b.N != len(l.responses) || m == nil {
 		return fmt.Errorf("a plan of response %d, of %d", b.N, len(l.responses))
 	}
@@ -91,10 +107,9 @@ func (l *ledger) plan(b *journal.Planned, m *journal.Manifest) error {
 		if err != nil {
 			return err
 		}
-		c := &call{id: fc.CallID, gate: pc.Gate, intents: map[int]int64{}}
+		c := &call{id: fc.CallID, gate: pc.Gate, asking: pc.Gate == journal.Ask, askedAt: at}
 		if pc.Tool >= 0 {
 			c.tool = specs[pc.Tool].Name
-			c.kind = classOf(c.tool)
 		}
 		if !pc.Output.IsZero() && pc.Gate == journal.Allow {
 			c.settled, c.outcome, c.output = 1, journal.Rejected, pc.Output
@@ -104,57 +119,7 @@ func (l *ledger) plan(b *journal.Planned, m *journal.Manifest) error {
 	return nil
 }
 
-// classOf is the class that a tool has, whatever the ledger says.
-func classOf(tool string) journal.Class {
-	for _, t := range toolTable {
-		if t.name == tool {
-			return t.kind
-		}
-	}
-	return journal.AtMostOnce
-}
-
-// aboutCall reads a fact about one call, if it is one.
-func (l *ledger) aboutCall(f journal.Fact) error {
-	switch b := f.Body.(type) {
-	case *journal.Intended:
-		if b.ID.Kind != journal.EffectTool {
-			return nil
-		}
-		c, err := l.at(b.ID)
-		if err != nil {
-			return err
-		}
-		c.intents[b.ID.A] = f.Time
-	case *journal.Decided:
-		c, err := l.at(b.Call)
-		if err != nil {
-			return err
-		}
-		c.approved = c.approved || b.Verdict == journal.Approve
-		c.rejected = c.rejected || b.Verdict == journal.Reject
-		if b.Sticky && b.Verdict == journal.Approve {
-			l.always[c.tool] = true
-		}
-	case *journal.Settled:
-		c, err := l.at(b.ID)
-		if err != nil || b.Late || b.Output.IsZero() {
-			return err
-		}
-		if b.Outcome == journal.Unknown && b.ID.A > 0 && l.goesOn(c) {
-			return nil // it runs again, or somebody is asked
-		}
-		c.settled++
-		c.outcome, c.output = b.Outcome, b.Output
-	}
-	return nil
-}
-
-// goesOn says that an unknown outcome need not settle the call. What settles it comes later, and then counts alone.
-func (l *ledger) goesOn(c *call) bool {
-	return c.kind == journal.Idempotent || c.kind == journal.ReadOnly || c.tool == toolWire || c.tool == toolCharge
-}
-
+// at is the call of an effect.
 func (l *ledger) at(id journal.EffectID) (*call, error) {
 	if id.N < 1 || id.N > len(l.responses) {
 		return nil, fmt.Errorf("%v is of no response", id)

@@ -1,10 +1,12 @@
 // Command chaos drives many runs in several processes on one SQLite file, kills those processes with SIGKILL at random
 // moments, and says what became of every effect.
 //
-// The program plays all parts. As the parent it is the model's server, the far side of the idempotent tools, and the
-// campaign: it hands out work (start a run, resume it, decide about its calls, cancel it), often the same run to two
-// processes at once, and kills. As a worker, which it runs as a process of its own, it has a Runner, some agents and the store, and
-// does what it is handed. Some workers claim runs as if from another host, so that nobody can know when they are dead.
+// The program plays all parts. As the parent it is the model's server, the far side of the tools, and the
+// campaign: it hands out work (start a run, resume it, decide about its calls, deliver a result that comes later, cancel the
+// run), often the same run to two processes at once, and kills. It stops processes, too, and lets them go on when others have
+// taken their runs over. As a worker, which it runs as a process of its own, it has a Runner, some agents and the store, and
+// does what it is handed. Two of the workers supervise the store beside that, and some runs are left to them. Some workers claim
+// runs as if from another host, so that nobody can know when they are dead.
 //
 // The bodies of the tools write what they do to an effect log, which neither the runs nor their store know of. At the
 // end the parent lets every run go on to its end, and compares four witnesses: the ledgers, the effect log, the rows of the
@@ -12,7 +14,8 @@
 //
 //	chaos: K kills, R runs, E effects, V violations
 //
-// and for each violation a file with everything there is to know about the run. Run it with "make chaos DURATION=10m".
+// and for each violation a file with everything there is to know about the run. Run it with "make chaos DURATION=10m". With
+// -lie something is broken on purpose, and must be found.
 package main
 
 import (
@@ -34,7 +37,10 @@ type options struct {
 	parallel int
 	dir      string
 	pawl     string
-	lie      bool
+	lie      lie
+
+	supervisors int
+	patience    time.Duration
 }
 
 func main() {
@@ -57,11 +63,13 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	f.SetOutput(errs)
 	f.DurationVar(&o.duration, "duration", time.Minute, "kill for so long; the runs then have as long as they need")
 	f.Uint64Var(&o.seed, "seed", 0, "what runs do and when processes die is drawn from it; 0 draws a seed")
-	f.IntVar(&o.workers, "workers", 3, "processes at a time")
-	f.IntVar(&o.parallel, "parallel", 4, "runs that a process drives at a time")
+	f.IntVar(&o.workers, "workers", 4, "processes at a time")
+	f.IntVar(&o.parallel, "parallel", 3, "runs that a process drives at a time")
 	f.StringVar(&o.dir, "dir", "", "keep the files here instead of in a directory that is removed if all is well")
 	f.StringVar(&o.pawl, "pawl", "", "the command pawl, which then takes a part of the decisions")
-	f.BoolVar(&o.lie, "lie", false, "tell the library that a payment may be repeated: there must be violations then")
+	f.IntVar(&o.supervisors, "supervisors", 2, "how many of the workers supervise the store")
+	f.DurationVar(&o.patience, "patience", time.Minute, "how long all runs together may get nowhere when nobody is killed any more")
+	f.Var(&o.lie, "lie", "a way to break what is checked, one of "+fmt.Sprint(lies)+": there must be violations then")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}

@@ -36,11 +36,18 @@ type parent struct {
 	tasks      int
 	sessions   map[string][]string // session -> its runs, in order
 	free       map[mode][]string   // sessions without an open run
-	far        map[string]int      // key -> how often it was asked for
-	booked     map[string]int      // call -> how often it is in the table, at the end
+	processes  map[int]*os.Process // worker -> its process
+	byRun      map[string]*job
+	parcels    map[string]*parcel // key -> what was ordered with it
+	transit    []*parcel          // not delivered
+	far        map[string]int     // key -> how often it was asked for
+	booked     map[string]int     // call -> how often it is in the table, at the end
 	draining   bool
+	stops      time.Time // until then processes are stopped
 	progress   time.Time
 	kills      int
+	looks      int // of the parent, one a second
+	seen       sights
 	violations []violation
 }
 
@@ -49,18 +56,32 @@ type assignment struct {
 	task   task
 	job    *job
 	worker int
+	frozen bool // its worker was stopped: others may have the run
 }
 
 // job is a run as the parent sees it.
 type job struct {
 	plan      plan
-	begun     bool // somebody reported that it is in the store
-	waiting   bool // for decisions
-	cancelled bool // or to be cancelled by whoever drives it next
+	mark      string    // where it was last seen
+	begun     bool      // somebody reported that it is in the store
+	waiting   bool      // for decisions
+	deadline  time.Time // of what it waits for
+	undecided bool      // somebody looked, and would not or could not decide
+	cancelled bool      // or to be cancelled by whoever drives it next
+	ambiguous bool      // it refused to go on
 	ended     bool
 	later     time.Time // hand it out again then
 	holders   int
 	history   []string // what was reported
+}
+
+// note adds to what is told of a run when something is wrong with it.
+func (j *job) note(format string, args ...any) {
+	j.history = append(j.history, time.Now().Format(time.StampMilli)+" "+fmt.Sprintf(format, args...))
+}
+
+func (p *parent) blame(j *job, format string, args ...any) {
+	p.violations = append(p.violations, violation{j.plan.Run, fmt.Sprintf(format, args...)})
 }
 
 // violation is something that must not happen.
@@ -69,6 +90,8 @@ type violation struct{ run, problem string }
 // Where the parent listens beside the model's API.
 const (
 	farPath    = "/far"
+	shipPath   = "/ship"
+	freezePath = "/freeze"
 	taskPath   = "/task"
 	reportPath = "/report"
 )
@@ -76,8 +99,9 @@ const (
 // open starts the servers of a campaign.
 func open(o options, out io.Writer) (*parent, error) {
 	p := &parent{o: o, out: out, log: effectLog(filepath.Join(o.dir, effectsDir)), rnd: drawn(o.seed, "parent"),
-		brain: &brain{seed: o.seed, seen: map[int]uint64{}}, assigned: map[int]assignment{}, sessions: map[string][]string{},
-		free: map[mode][]string{}, far: map[string]int{}, progress: time.Now()}
+		brain: &brain{seed: o.seed, seen: map[int]shown{}, asked: map[string][]int{}}, assigned: map[int]assignment{},
+		sessions: map[string][]string{}, free: map[mode][]string{}, processes: map[int]*os.Process{}, byRun: map[string]*job{},
+		parcels: map[string]*parcel{}, far: map[string]int{}, progress: time.Now()}
 	if err := os.MkdirAll(string(p.log), 0o755); err != nil {
 		return nil, err
 	}
@@ -94,6 +118,8 @@ func open(o options, out io.Writer) (*parent, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", p.model)
 	mux.HandleFunc(farPath, p.serveFar)
+	mux.HandleFunc(shipPath, p.serveShip)
+	mux.HandleFunc(freezePath, p.serveFreeze)
 	mux.HandleFunc(taskPath, p.serveTask)
 	mux.HandleFunc(reportPath, p.serveReport)
 	p.http = &http.Server{Handler: mux}
@@ -123,9 +149,6 @@ func (p *parent) serveReport(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// drainPatience is how long all runs together may get nowhere.
-const drainPatience = 60 * time.Second
-
 // campaign kills for as long as it is to, and then lets every run come to its end.
 func (p *parent) campaign(ctx context.Context) error {
 	defer p.http.Close()
@@ -134,6 +157,9 @@ func (p *parent) campaign(ctx context.Context) error {
 	var group sync.WaitGroup
 	failures := make(chan error, p.o.workers)
 	end := time.Now().Add(p.o.duration)
+	p.mu.Lock()
+	p.stops = time.Now().Add(p.o.duration / 2)
+	p.mu.Unlock()
 	for slot := range p.o.workers {
 		group.Go(func() { failures <- p.keepAlive(ctx, slot, end) })
 	}
@@ -144,8 +170,8 @@ func (p *parent) campaign(ctx context.Context) error {
 		defer stop()
 		office.Go(func() { p.clerk(clerk) })
 	}
-	say := time.NewTicker(10 * time.Second)
-	defer say.Stop()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
 	for {
@@ -155,11 +181,14 @@ func (p *parent) campaign(ctx context.Context) error {
 			for range p.o.workers {
 				err = errors.Join(err, <-failures)
 			}
-			return errors.Join(err, ctx.Err())
+			if err = errors.Join(err, ctx.Err()); err == nil && p.o.lie != lieAlone {
+				err = p.lastWorker(ctx)
+			}
+			return err
 		case <-time.After(time.Until(end)):
 			end = end.Add(time.Hour)
 			p.drain()
-		case now := <-say.C:
+		case now := <-look.C:
 			if p.tell(now) {
 				cancel()
 				<-done
@@ -176,28 +205,33 @@ func (p *parent) drain() {
 	p.draining, p.progress = true, time.Now()
 }
 
-// tell prints how far the campaign is, and reports whether nothing has moved for too long.
+// tell prints now and then how far the campaign is, and reports whether nothing has moved for too long.
 func (p *parent) tell(now time.Time) (stuck bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.out, "chaos: so far %d kills, %d runs, %d of them open, %d violations\n", p.kills, len(p.runs), len(p.open), len(p.violations))
-	if !p.draining || now.Sub(p.progress) < drainPatience {
+	if p.looks++; p.looks%10 == 0 {
+		fmt.Fprintf(p.out, "chaos: so far %d kills, %d runs, %d of them open, %d violations\n", p.kills, len(p.runs), len(p.open), len(p.violations))
+	}
+	if !p.draining || now.Sub(p.progress) < p.o.patience {
 		return false
 	}
 	for _, j := range p.open {
 		if !j.left() {
-			p.violations = append(p.violations, violation{j.plan.Run, "it does not come to its end"})
+			p.blame(j, "it does not come to its end")
 		}
 	}
 	return true
 }
 
 // left says that the run waits for decisions that nobody takes.
-func (j *job) left() bool { return j.plan.Leave && j.waiting }
+func (j *job) left() bool { return j.plan.Leave && j.waiting && j.deadline.IsZero() && !j.plan.Cancel }
 
 // newJob begins a run. Its conversation has no other open run.
 func (p *parent) newJob() (*job, error) {
 	plan := newPlan(p.rnd, len(p.runs)+1)
+	if plan.Mode == modePlain && time.Now().Before(p.stops.Add(longest)) {
+		plan.Mode = modeOwn // what a process was stopped in may still arrive there when others have read the session back
+	}
 	switch m := plan.Mode; {
 	case m.holdsSession() && len(p.free[m]) > 0 && p.rnd.IntN(4) > 0:
 		last := len(p.free[m]) - 1
@@ -215,6 +249,7 @@ func (p *parent) newJob() (*job, error) {
 		p.sessions[plan.Session] = append(p.sessions[plan.Session], plan.Run)
 	}
 	j := &job{plan: plan}
+	p.byRun[plan.Run] = j
 	p.runs, p.open = append(p.runs, j), append(p.open, j)
 	return j, nil
 }

@@ -33,6 +33,8 @@ type plan struct {
 	// Leave means that nobody ever decides about the run; Cancel that somebody cancels it.
 	Leave  bool `json:"leave,omitempty"`
 	Cancel bool `json:"cancel,omitempty"`
+	// Alone means that nobody resumes the run once it has begun, but those who look for runs without an owner.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // holdsSession says that the conversation is a session, which runs after this one go on with.
@@ -47,6 +49,7 @@ func newPlan(rnd *rand.Rand, n int) plan {
 		Turns:  1 + rnd.IntN(5),
 		Leave:  rnd.IntN(50) == 0,
 		Cancel: rnd.IntN(25) == 0,
+		Alone:  rnd.IntN(3) == 0,
 	}
 }
 

@@ -4,10 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 )
+
+// slotOf is the place that a worker has among those that work at a time.
+func slotOf(number, workers int) int { return number % workers }
+
+// role draws what a worker does beside its tasks. Those in the first places supervise; some of the others recover once, as a
+// service does that has no supervisor.
+func (p *parent) role(slot int, rnd *rand.Rand) (args []string) {
+	if slot < p.o.supervisors && p.o.lie != lieAlone {
+		args = append(args, "-supervise")
+	} else if rnd.IntN(3) == 0 && p.o.lie != lieAlone {
+		args = append(args, "-recover")
+	}
+	if p.o.lie != "" {
+		args = append(args, "-lie", string(p.o.lie))
+	}
+	return args
+}
 
 // keepAlive starts a worker, and another whenever it died, until one has nothing more to do.
 func (p *parent) keepAlive(ctx context.Context, slot int, end time.Time) error {
@@ -37,9 +57,7 @@ func (p *parent) life(ctx context.Context, self string, number int, end time.Tim
 	if rnd.IntN(3) == 0 {
 		args = append(args, "-elsewhere", "host-"+fmt.Sprint(number))
 	}
-	if p.o.lie {
-		args = append(args, "-lie")
-	}
+	args = append(args, p.role(slotOf(number, p.o.workers), rnd)...)
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -47,12 +65,17 @@ func (p *parent) life(ctx context.Context, self string, number int, end time.Tim
 	}
 	gone := make(chan error, 1)
 	go func() { gone <- cmd.Wait() }()
+	p.employ(number, cmd.Process)
 	span := time.NewTimer(200*time.Millisecond + time.Duration(rnd.Int64N(int64(3*time.Second))))
 	defer span.Stop()
+	pause := time.NewTimer(time.Duration(rnd.Int64N(int64(4 * time.Second)))) // many die before
+	defer pause.Stop()
 	for wait := true; wait; {
 		select {
 		case err = <-gone:
 			wait = false
+		case <-pause.C:
+			p.freeze(number, time.Duration(rnd.Int64N(int64(2*time.Second))))
 		case <-span.C:
 			if time.Now().Before(end) {
 				cmd.Process.Kill()
@@ -71,4 +94,57 @@ func (p *parent) life(ctx context.Context, self string, number int, end time.Tim
 		return true, nil
 	}
 	return false, err
+}
+
+// employ remembers the process of a worker.
+func (p *parent) employ(worker int, process *os.Process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.processes[worker] = process
+}
+
+// freeze stops a worker for a while: it becomes a zombie, that still believes in what it holds. Others are given its tasks.
+func (p *parent) freeze(worker int, span time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	process := p.processes[worker]
+	if process == nil || p.draining || time.Now().After(p.stops) || process.Signal(syscall.SIGSTOP) != nil {
+		return
+	}
+	p.seen.stopped++
+	for id, a := range p.assigned {
+		if a.worker == worker && !a.frozen {
+			a.frozen = true
+			a.job.holders--
+			a.job.note("worker %d: %s: stopped for %v", worker, a.task.Do, span.Round(time.Millisecond))
+			p.assigned[id] = a
+		}
+	}
+	time.AfterFunc(span, func() { process.Signal(syscall.SIGCONT) })
+}
+
+// longest is how long a worker that asks for it is stopped: until others may settle what it is doing.
+const longest = 5 * time.Second
+
+// serveFreeze stops the worker that asks for it.
+func (p *parent) serveFreeze(_ http.ResponseWriter, r *http.Request) {
+	var worker int
+	if _, err := fmt.Sscan(r.URL.Query().Get("worker"), &worker); err != nil {
+		return
+	}
+	p.mu.Lock()
+	span := time.Duration(p.rnd.Int64N(int64(longest)))
+	p.mu.Unlock()
+	p.freeze(worker, span)
+}
+
+// lastWorker is a process that recovers what nobody has, and ends.
+func (p *parent) lastWorker(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, self, workerWord, "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", "0", "-recover")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	return cmd.Run()
 }

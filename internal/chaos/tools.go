@@ -1,12 +1,7 @@
 package main
 
 import (
-	"context"
-	"database/sql"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
+	"slices"
 	"time"
 
 	"github.com/pawl-agents/pawl"
@@ -21,151 +16,122 @@ const (
 	toolGift   = "gift"   // likewise, and has to be approved
 	toolPay    = "pay"    // at most once
 	toolRefund = "refund" // at most once, and has to be approved
+	toolOffer  = "offer"  // likewise, and an approval that comes too late is none
+	toolBid    = "bid"    // likewise, and without an approval in time the run fails
+	toolSell   = "sell"   // at most once, and asks for itself before it does anything
 	toolCable  = "cable"  // at most once, slow: it does not always end in time, and the model is told
 	toolWire   = "wire"   // likewise, and somebody has to look
+	toolMail   = "mail"   // at most once, and does not notice that its time is over; the model is told
+	toolHaul   = "haul"   // likewise, and somebody has to look
 	toolCharge = "charge" // at most once, and the far side can be asked what became of it
+	toolShip   = "ship"   // at most once, and its result comes later
 	toolBook   = "book"   // in the transaction of the run store
+	toolRent   = "rent"   // likewise, and asks for itself when it has written
 )
 
-// toolTable is the tools and how many of a hundred calls are theirs.
-var toolTable = []struct {
+// tool is what the campaign knows of a tool, whatever a ledger says of it.
+type tool struct {
 	name  string
-	share int
+	share int // of a hundred calls
 	kind  pawl.Effect
-	gated bool
-}{
-	{toolLook, 12, pawl.ReadOnly, false},
-	{toolPut, 14, pawl.Idempotent, false},
-	{toolGift, 10, pawl.Idempotent, true},
-	{toolPay, 18, pawl.AtMostOnce, false},
-	{toolRefund, 13, pawl.AtMostOnce, true},
-	{toolCable, 5, pawl.AtMostOnce, false},
-	{toolWire, 5, pawl.AtMostOnce, false},
-	{toolCharge, 11, pawl.AtMostOnce, false},
-	{toolBook, 12, pawl.Transactional, false},
+	// A gated tool has to be approved, a tool that asks does so itself. An approval expires after so long; fails says
+	// that the run fails then.
+	gated, asks bool
+	expires     time.Duration
+	fails       bool
+	// A tool in a hurry has less time than it needs now and then; a deaf one does not notice that it is over.
+	hurry, deaf bool
+	// waits says that a person looks what became of a call, canTell that the far side is asked first.
+	waits, canTell bool
+	// later says that the body only starts what has a result.
+	later bool
+}
+
+// patience is how long the approvals may take that expire.
+const patience = time.Second
+
+var tools = []tool{
+	{name: toolLook, share: 8, kind: pawl.ReadOnly},
+	{name: toolPut, share: 10, kind: pawl.Idempotent},
+	{name: toolGift, share: 6, kind: pawl.Idempotent, gated: true},
+	{name: toolPay, share: 14},
+	{name: toolRefund, share: 8, gated: true},
+	{name: toolOffer, share: 4, gated: true, expires: patience},
+	{name: toolBid, share: 2, gated: true, expires: patience, fails: true},
+	{name: toolSell, share: 6, asks: true, expires: patience},
+	{name: toolCable, share: 4, hurry: true},
+	{name: toolWire, share: 3, hurry: true, waits: true},
+	{name: toolMail, share: 4, hurry: true, deaf: true},
+	{name: toolHaul, share: 3, hurry: true, deaf: true, waits: true},
+	{name: toolCharge, share: 9, waits: true, canTell: true},
+	{name: toolShip, share: 7, later: true},
+	{name: toolBook, share: 8, kind: pawl.Transactional},
+	{name: toolRent, share: 4, kind: pawl.Transactional, asks: true},
+}
+
+// toolOf is the tool of a name. Without one it is at most once.
+func toolOf(name string) tool {
+	if i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name }); i >= 0 {
+		return tools[i]
+	}
+	return tool{name: name}
 }
 
 // order is what every tool is called with.
 type order struct {
 	Call  string `json:"call"`
 	Pause int    `json:"pause" minimum:"0" maximum:"1000" jsonschema:"milliseconds"`
+	// Freeze asks that the process be stopped while the body is at work.
+	Freeze bool `json:"freeze"`
 }
 
-// toolbox is what the bodies work with.
-type toolbox struct {
-	log effectLog
-	far string // the far side's address
-	lie bool   // declare pay read-only, so that it is repeated
-}
-
-// did is the output of a call whose body came to its end.
-func did(tool, key string) string { return tool + " did " + key }
+// The times of the tools. A body that does not notice the end of its time has done what it does long after it, when the
+// runner has gone on without it.
+const (
+	usualTimeout = 2 * time.Second
+	hurryTimeout = 30 * time.Millisecond
+	deafFactor   = 25
+)
 
 func (b *toolbox) agent(m model.Model) *pawl.Agent {
 	a := &pawl.Agent{Name: "Chaos", Instructions: pawl.Text("Do what you are told."), Model: m}
-	for _, t := range toolTable {
-		if t.name == toolBook {
-			a.Tools = append(a.Tools, sqlstore.NewTxTool(sqlstore.TxFunc[order, string]{Name: t.name, Description: "Books.", Run: b.book}))
-			continue
-		}
-		f := pawl.Func[order, string]{Name: t.name, Description: "Does a " + t.name + ".", Effect: t.kind, Timeout: 2 * time.Second,
-			Run: func(ctx context.Context, c *pawl.Call, in order) (string, error) { return b.do(ctx, t.kind, c, in) }}
-		if t.gated {
-			f.Approve = pawl.AlwaysAsk[order]
-		}
-		switch t.name {
-		case toolCable:
-			f.Timeout, f.OnUnknown = slowTimeout, pawl.UnknownTell
-		case toolWire:
-			f.Timeout, f.OnUnknown = slowTimeout, pawl.UnknownWait
-		case toolCharge:
-			f.OnUnknown, f.Recover = pawl.UnknownWait, b.recover
-		case toolPay:
-			if b.lie {
-				f.Effect = pawl.ReadOnly
-			}
-		}
-		a.Tools = append(a.Tools, pawl.NewTool(f))
+	for _, t := range tools {
+		a.Tools = append(a.Tools, b.tool(t))
 	}
 	return a
 }
 
-// slowTimeout is shorter than some pauses of the slow tools.
-const slowTimeout = 30 * time.Millisecond
-
-// do is the body of every tool. A slow one returns when its context ends, as a client does whose request is under way:
-// what it asked for may still happen.
-func (b *toolbox) do(ctx context.Context, kind pawl.Effect, c *pawl.Call, in order) (string, error) {
-	e := effect{At: effectBegin, Tool: c.Tool, Call: c.ID, Key: c.Key, Attempt: c.Attempt}
-	if err := b.log.record(c.Run, e); err != nil {
-		return "", err
+// tool is the tool as the agent has it.
+func (b *toolbox) tool(t tool) pawl.Tool {
+	if b.lie == lieExpiry && t.expires > 0 {
+		t.expires = time.Millisecond
 	}
-	pause := time.NewTimer(time.Duration(in.Pause) * time.Millisecond)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done():
-		return "", ctx.Err()
+	if t.kind == pawl.Transactional && b.lie != lieBook {
+		f := sqlstore.TxFunc[order, string]{Name: t.name, Description: "Does a " + t.name + ".", Run: b.book, Expires: t.expires}
+		return sqlstore.NewTxTool(f)
 	}
-	if kind == pawl.Idempotent {
-		if err := b.ask(ctx, c.Key); err != nil {
-			return "", err
-		}
+	f := pawl.Func[order, string]{Name: t.name, Description: "Does a " + t.name + ".", Effect: t.kind, Timeout: usualTimeout,
+		Expires: t.expires, Run: b.body(t)}
+	if t.gated {
+		f.Approve = pawl.AlwaysAsk[order]
 	}
-	e.At = effectEnd
-	if err := b.log.record(c.Run, e); err != nil {
-		return "", err
+	if t.fails {
+		f.OnExpiry = pawl.ExpiryFails
 	}
-	return did(c.Tool, c.Key), nil
-}
-
-// bookings is the table that book writes to. Nothing keeps a call from being in it twice.
-const bookings = `CREATE TABLE IF NOT EXISTS bookings (call TEXT)`
-
-// book is the body of the transactional tool. It may be entered more than once; what it writes is there once.
-func (b *toolbox) book(ctx context.Context, tx *sql.Tx, c *pawl.Call, in order) (string, error) {
-	e := effect{At: effectBegin, Tool: c.Tool, Call: c.ID, Key: c.Key, Attempt: c.Attempt}
-	if err := b.log.record(c.Run, e); err != nil {
-		return "", err
+	if t.hurry {
+		f.Timeout, f.OnUnknown = hurryTimeout, pawl.UnknownTell
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO bookings (call) VALUES (?)`, c.ID); err != nil {
-		return "", err
+	if t.waits {
+		f.OnUnknown = pawl.UnknownWait
 	}
-	time.Sleep(time.Duration(in.Pause) * time.Millisecond / 8) // nobody else can write to the store meanwhile
-	e.At = effectEnd
-	if err := b.log.record(c.Run, e); err != nil {
-		return "", err
+	if t.canTell {
+		f.Recover = b.recover
 	}
-	return did(c.Tool, c.Key), nil
-}
-
-// recover finds out what became of a charge. One that began and did not end is a mystery to the far side, too.
-func (b *toolbox) recover(_ context.Context, c *pawl.Call, _ order) (r pawl.Recovered[string], err error) {
-	begun, ended, err := b.log.happened(c.Run, c.ID)
 	switch {
-	case err != nil:
-	case ended:
-		r.Answer, r.Output = pawl.Happened, did(c.Tool, c.Key)
-	case !begun:
-		r.Answer = pawl.DidNotHappen
+	case t.kind == pawl.Transactional:
+		f.Effect, f.Run = pawl.AtMostOnce, b.bookOutside
+	case t.name == toolPay && b.lie == liePay:
+		f.Effect = pawl.ReadOnly
 	}
-	return r, err
-}
-
-// ask has the far side do something under a key.
-func (b *toolbox) ask(ctx context.Context, key string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.far+"?key="+url.QueryEscape(key), nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("%w: %w", pawl.ErrOutcomeUnknown, err)
-	}
-	defer res.Body.Close()
-	_, err = io.Copy(io.Discard, res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the far side answers %s", res.Status)
-	}
-	return err
+	return pawl.NewTool(f)
 }

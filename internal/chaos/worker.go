@@ -36,6 +36,8 @@ type worker struct {
 	seed   uint64
 	runner *pawl.Runner
 	log    effectLog
+	// supervise and recover say what it does beside its tasks.
+	supervise, recover bool
 }
 
 // lease is short, because a worker that seems to be on another host holds its runs for so long after its death.
@@ -55,7 +57,9 @@ func work(ctx context.Context, args []string) error {
 	f.StringVar(&st.elsewhere, "elsewhere", "", "")
 	f.Int64Var(&st.death.at, "die", 0, "")
 	f.BoolVar(&st.death.after, "after", false, "")
-	f.BoolVar(&box.lie, "lie", false, "")
+	f.BoolVar(&w.supervise, "supervise", false, "")
+	f.BoolVar(&w.recover, "recover", false, "")
+	f.Var(&box.lie, "lie", "")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -75,15 +79,69 @@ func work(ctx context.Context, args []string) error {
 		return err
 	}
 	w.log = effectLog(filepath.Join(dir, effectsDir))
-	box.log, box.far = w.log, w.url+farPath
+	box.log, box.url, box.worker, box.store = w.log, w.url, w.number, st.Store
+	st.twice = box.lie == lieLate
 	agent := box.agent(openai.New(openai.Options{BaseURL: w.url + "/v1"}).Responses("chaos"))
 	w.runner = &pawl.Runner{Store: st, Agents: []*pawl.Agent{agent}, Sessions: conversations{st, beside}.session, Lease: lease}
-	var group sync.WaitGroup
+	err = w.live(ctx, parallel)
+	return errors.Join(err, st.Close(), beside.Close())
+}
+
+// live does tasks, and supervises the store for as long as there are any.
+func (w *worker) live(ctx context.Context, parallel int) (err error) {
+	watching, stop := context.WithCancel(ctx)
+	var watch, group sync.WaitGroup
+	opts := &pawl.SuperviseOptions{Interval: 100 * time.Millisecond}
+	opts.Parallel, opts.Failed = parallel+1, true
+	opts.Options = func(string) *pawl.RunOptions { return &pawl.RunOptions{ToolNotFound: pawl.TellModel} }
+	opts.Each = func(run pawl.RecoveredRun) { w.tell(watching, run) }
+	var supervised error
+	if w.supervise {
+		watch.Go(func() { supervised = w.runner.Supervise(watching, opts) })
+	}
+	if w.recover {
+		group.Go(func() { w.runner.Recover(ctx, &opts.RecoverOptions) }) // what went wrong is told
+	}
 	for range parallel {
 		group.Go(func() { w.loop(ctx) })
 	}
 	group.Wait()
-	return errors.Join(st.Close(), beside.Close())
+	stop()
+	watch.Wait()
+	return supervised
+}
+
+// tell reports what became of a run that was taken up.
+func (w *worker) tell(ctx context.Context, run pawl.RecoveredRun) {
+	r := report{Worker: w.number, Run: run.Run}
+	w.fill(&r, run.Result, run.Err)
+	if err := w.post(ctx, reportPath, r, nil); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+	}
+}
+
+// fill says what a task ended with.
+func (w *worker) fill(r *report, res *pawl.Result, err error) {
+	if res != nil {
+		r.Status, r.Deadline = string(res.Status), deadlineOf(res.Interruptions)
+		r.Mark = fmt.Sprint(res.Turns)
+		for _, in := range res.Interruptions {
+			r.Mark += " " + in.ID
+		}
+	}
+	if err != nil {
+		r.Problem, r.Text = problemOf(err), err.Error()
+	}
+}
+
+// deadlineOf is when the first of some approvals expires.
+func deadlineOf(list []pawl.Interruption) (first time.Time) {
+	for _, in := range list {
+		if !in.Expires.IsZero() && (first.IsZero() || in.Expires.Before(first)) {
+			first = in.Expires
+		}
+	}
+	return first
 }
 
 // loop does one task after another until the parent has no more.
@@ -101,9 +159,7 @@ func (w *worker) loop(ctx context.Context) {
 			time.Sleep(5 * time.Millisecond)
 			continue
 		}
-		r := report{ID: t.ID}
-		r.Status, r.Problem, r.Text = w.do(ctx, t)
-		if err := w.post(ctx, reportPath, r, nil); err != nil {
+		if err := w.post(ctx, reportPath, w.do(ctx, t), nil); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
 			return
 		}
@@ -131,7 +187,8 @@ func (w *worker) post(ctx context.Context, path string, body, into any) error {
 }
 
 // do does one task. The status is the run's, as far as the worker knows it.
-func (w *worker) do(ctx context.Context, t task) (status, problem, text string) {
+func (w *worker) do(ctx context.Context, t task) report {
+	r := report{ID: t.ID, Worker: w.number, Run: t.Plan.Run}
 	var res *pawl.Result
 	var err error
 	switch t.Do {
@@ -141,9 +198,13 @@ func (w *worker) do(ctx context.Context, t task) (status, problem, text string) 
 		res, err = w.runner.Resume(ctx, nil, pawl.RunID(t.Plan.Run), &pawl.RunOptions{ToolNotFound: pawl.TellModel})
 	case doDecide:
 		var decisions []pawl.Decision
-		if _, decisions, err = w.decisions(ctx, t); err == nil && len(decisions) > 0 {
+		var state *pawl.RunState
+		if state, decisions, err = w.decisions(ctx, t); err != nil {
+			break
+		}
+		if res = state.Result(); len(decisions) > 0 {
+			res, r.Status = nil, statusDecided
 			err = w.runner.Decide(ctx, t.Plan.Run, decisions...)
-			status = statusDecided
 		}
 	case doDecideAndResume:
 		var state *pawl.RunState
@@ -151,18 +212,20 @@ func (w *worker) do(ctx context.Context, t task) (status, problem, text string) 
 			res, err = w.runner.Resume(ctx, nil, state, &pawl.RunOptions{ToolNotFound: pawl.TellModel})
 		}
 	case doCancel:
+		r.Status = statusDecided
 		err = w.runner.Cancel(ctx, t.Plan.Run, "chaos", "it was in the plan")
-		status = statusDecided
+	case doDeliver:
+		r.Interruption, err = w.deliver(ctx, t)
+	case doLook:
+		var state *pawl.RunState
+		if state, err = w.runner.State(ctx, t.Plan.Run); err == nil {
+			res = state.Result()
+		}
 	default:
 		err = fmt.Errorf("no task is called %q", t.Do)
 	}
-	if res != nil {
-		status = string(res.Status)
-	}
-	if err != nil {
-		problem, text = problemOf(err), err.Error()
-	}
-	return status, problem, text
+	w.fill(&r, res, err)
+	return r
 }
 
 func (w *worker) options(p plan) *pawl.RunOptions {
@@ -187,6 +250,7 @@ const (
 	problemConflict  = "conflict"
 	problemCancelled = "cancelled"
 	problemAmbiguous = "ambiguous"
+	problemExpired   = "expired"
 	problemOther     = "other"
 )
 
@@ -197,7 +261,7 @@ func problemOf(err error) string {
 	}{
 		{pawl.ErrClaimed, problemClaimed}, {pawl.ErrFenced, problemFenced}, {pawl.ErrUnknownRun, problemUnknown}, {pawl.ErrDecided, problemDecided},
 		{pawl.ErrCallInFlight, problemInFlight}, {pawl.ErrConflict, problemConflict}, {pawl.ErrNotOpen, problemNotOpen}, {pawl.ErrCancelled, problemCancelled},
-		{pawl.ErrDeliveryAmbiguous, problemAmbiguous},
+		{pawl.ErrDeliveryAmbiguous, problemAmbiguous}, {pawl.ErrApprovalExpired, problemExpired},
 	} {
 		if errors.Is(err, p.is) {
 			return p.word

@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"slices"
+
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
@@ -12,7 +14,9 @@ type body struct {
 	notAfter  int64
 	key       string
 	call      item.FunctionCall
+	approvals int // of the questions of earlier attempts
 	entered   bool
+	acted     bool // it took effect
 	cancelled bool
 	returned  *journal.Settled // nil while it runs
 }
@@ -20,7 +24,7 @@ type body struct {
 func (b *body) write(e *encoder) {
 	e.id(b.id)
 	e.time(b.notAfter)
-	e.flags(b.entered, b.cancelled, b.returned != nil)
+	e.flags(b.entered, b.acted, b.cancelled, b.returned != nil)
 	if b.returned != nil {
 		e.outcomes([]outcome{{b.id, b.returned}})
 	}
@@ -33,12 +37,12 @@ func (x *explorer) startTools(d *driver) {
 		d.handed = d.handed[1:]
 		info, _ := d.machine().Call(e.ID)
 		fc, _ := info.Item.FunctionCall()
-		d.bodies = add(d.bodies, body{id: e.ID, notAfter: e.NotAfter, key: e.Key, call: fc})
+		d.bodies = add(d.bodies, body{id: e.ID, notAfter: e.NotAfter, key: e.Key, call: fc, approvals: info.Approvals})
 	}
 }
 
 func (d *driver) cancelBodies() {
-	d.bodies = add(d.bodies)
+	d.bodies = slices.Clone(d.bodies)
 	for j := range d.bodies {
 		d.bodies[j].cancelled = true
 	}
@@ -85,9 +89,8 @@ func (d *driver) recallBodies() {
 // act lets a body take effect and return; its own answer may be lost.
 func (x *explorer) act(s *state, i, j int, lost bool) {
 	b := s.drivers[i].change(j)
-	call := b.id
-	call.A = 0
-	s.done = add(s.done, done{call, b.id.A})
+	s.took(b.id)
+	b.acted = true
 	switch {
 	case lost && x.rules == SaysNotExecuted:
 		b.returned = &journal.Settled{ID: b.id, Outcome: journal.NotExecuted}
@@ -96,7 +99,39 @@ func (x *explorer) act(s *state, i, j int, lost bool) {
 		b.returned = b.unknown()
 		return
 	}
-	b.returned = &journal.Settled{ID: b.id, Output: b.call.Output("did")}
+	b.returned = x.result(b.id, b.call)
+}
+
+// took notes that a call took effect.
+func (s *state) took(id journal.EffectID) {
+	s.done = add(s.done, done{callOf(id), id.A})
+}
+
+// result is what a body that took effect says.
+func (x *explorer) result(id journal.EffectID, call item.FunctionCall) *journal.Settled {
+	if slices.Contains(x.sc.Later, call.Name) {
+		return &journal.Settled{ID: id, Outcome: journal.Pending, Error: "ticket 7"}
+	}
+	return &journal.Settled{ID: id, Output: call.Output("did")}
+}
+
+// actSlowly lets a body take effect that does not say so yet.
+func (x *explorer) actSlowly(s *state, i, j int) {
+	b := s.drivers[i].change(j)
+	s.took(b.id)
+	b.acted = true
+}
+
+// say lets a body return that took effect.
+func (x *explorer) say(s *state, i, j int) {
+	b := s.drivers[i].change(j)
+	b.returned = x.result(b.id, b.call)
+}
+
+// question lets a body ask a person before it does anything.
+func (x *explorer) question(s *state, i, j int) {
+	b := s.drivers[i].change(j)
+	b.returned = &journal.Settled{ID: b.id, Outcome: journal.AsksAgain, Error: "really?"}
 }
 
 // end ends a body that noticed that it is to stop before it did anything.
@@ -105,25 +140,41 @@ func (x *explorer) end(s *state, i, j int) {
 	b.returned = b.unknown()
 }
 
-// abandon lets a driver that halts go on without a body that does not end.
+// abandon lets a driver go on without a body that does not end: one that halts, or whose body is
+// overdue.
 func (x *explorer) abandon(s *state, i, j int) {
 	d := &s.drivers[i]
 	b := d.change(j)
 	b.returned = b.unknown()
 	b.returned.Running = x.rules != ForgetsWhatRuns
-	d.left = true
-	s.strays = add(s.strays, stray{i, b.id, b.notAfter, b.call})
+	d.left = d.left || s.now < b.notAfter
+	s.strays = add(s.strays, stray{i, d.epoch, b.id, b.notAfter, b.call, b.acted})
 }
 
-// strayActs lets a body take effect whose driver went on without it. What it says is posted.
+// strayActs lets a body return whose driver went on without it; it takes effect first, if it has not. What
+// it says comes to the drive, or is posted if that has ended.
 func (x *explorer) strayActs(s *state, n int) {
 	b := s.strays[n]
 	s.strays = without(s.strays, func(o stray) bool { return o.id == b.id })
-	call := b.id
-	call.A = 0
-	s.done = add(s.done, done{call, b.id.A})
-	if key := "late/" + b.id.String(); !s.posted(key) {
-		x.post(s, key, &journal.Settled{ID: b.id, Output: b.call.Output("did")})
+	if !b.acted {
+		s.took(b.id)
+	}
+	o := outcome{b.id, x.result(b.id, b.call)}
+	if d := &s.drivers[b.driver]; d.phase != idle && d.epoch == b.epoch {
+		d.queue = add(d.queue, o)
+		return
+	}
+	x.postLate(s, o)
+}
+
+// lateKey is the beginning of the inbox keys of late results.
+const lateKey = "late/"
+
+// postLate posts an outcome that comes when the drive has ended, if it says what happened.
+func (x *explorer) postLate(s *state, o outcome) {
+	b, ok := o.body.(*journal.Settled)
+	if key := lateKey + o.id.String(); ok && b.Outcome == journal.Done && !s.posted(key) {
+		x.post(s, key, b)
 	}
 }
 

@@ -40,6 +40,7 @@ type driver struct {
 	stopped bool // its context has ended
 	halted  bool
 	left    bool // a body was left running
+	records bool // it only records what came late
 
 	read    *ledger // as it was when the driver opened the run
 	ops     []func(*machine.Machine)
@@ -80,7 +81,7 @@ type outcome struct {
 func (d *driver) write(e *encoder) {
 	e.ints(d.process, int(d.phase), int(d.epoch))
 	e.time(d.lease)
-	e.flags(d.first, d.stopped, d.halted, d.left, d.follows)
+	e.flags(d.first, d.stopped, d.halted, d.left, d.records, d.follows)
 	e.ints(d.durable, d.tries, int(d.status))
 	e.records(d.pending)
 	e.texts(d.consume)
@@ -158,7 +159,7 @@ func (x *explorer) open(s *state, i int) {
 		x.turn(s, i, true)
 		return
 	}
-	if m.Finished() != nil {
+	if m.Finished() != nil && !d.records {
 		d.phase = releasing
 		return
 	}
@@ -167,6 +168,12 @@ func (x *explorer) open(s *state, i int) {
 	claimed.Gone = dead || d.first && d.epoch == m.Epoch()+1 && !m.LeftRunning() || x.rules == TakesSilenceForDeath
 	d.first = false
 	d.step(s.now, claimed)
+	if d.records {
+		x.drain(s, i)
+		d.stopped, d.halted = true, true
+		x.flush(s, i)
+		return
+	}
 	d.recall()
 	if m.Failure() != nil {
 		d.step(s.now, &journal.Resumed{})
@@ -211,7 +218,7 @@ func (x *explorer) drain(s *state, i int) (stepped bool) {
 		}
 		f := e.fact
 		f.Time = s.now
-		if b, ok := f.Body.(*journal.Settled); ok && d.machine().OutputOf(b.ID) == b.Output {
+		if d.says(f.Body) {
 			d.consume = add(d.consume, e.key) // the ledger says so already
 			continue
 		}
@@ -231,7 +238,9 @@ func (x *explorer) drain(s *state, i int) (stepped bool) {
 }
 
 // unread says that an entry is not consumed and not about to be.
-func (d *driver) unread(e entry) bool { return !e.consumed && !slices.Contains(d.consume, e.key) }
+func (d *driver) unread(e entry) bool {
+	return !e.consumed && !slices.Contains(d.consume, e.key)
+}
 
 // turn is the top of the loop: it asks the machine what comes next and records it.
 func (x *explorer) turn(s *state, i int, drain bool) {
@@ -341,7 +350,7 @@ func (x *explorer) settle(s *state, i int) {
 		d.bodies = without(d.bodies, func(b body) bool { return b.id == o.id })
 		d.waits = without(d.waits, func(w wait) bool { return w.id == o.id })
 		d.asks = without(d.asks, func(a ask) bool { return a.id == o.id })
-		if o.body == nil {
+		if o.body == nil || x.rules != RecordsAgain && d.says(o.body) {
 			d.end(o.id)
 			continue
 		}
@@ -355,6 +364,12 @@ func (x *explorer) settle(s *state, i int) {
 			x.violate(s, "the outcome of %s does not fit: %v", o.id, err)
 		}
 	}
+}
+
+// says says that the ledger has the outcome of a call already, from somebody else.
+func (d *driver) says(b journal.Body) bool {
+	s, ok := b.(*journal.Settled)
+	return ok && !s.Output.IsZero() && d.machine().OutputOf(s.ID) == s.Output
 }
 
 // beside says that an effect goes on beside the driver.
@@ -386,9 +401,14 @@ func (x *explorer) halt(s *state, i int) {
 
 // leave records what came of the bodies, all of which have returned, and ends the drive.
 func (x *explorer) leave(s *state, i int) {
-	d := &s.drivers[i]
 	x.arrive(s, i)
 	x.settle(s, i)
+	x.flush(s, i)
+}
+
+// flush records what is queued, before the drive ends.
+func (x *explorer) flush(s *state, i int) {
+	d := &s.drivers[i]
 	d.machine()
 	d.ops = add(d.ops, func(m *machine.Machine) { m.Flush() })
 	rd := d.m.Flush()
@@ -407,11 +427,15 @@ func (x *explorer) leave(s *state, i int) {
 	}
 }
 
-// release gives the claim up, unless a body was left running and the ledger does not say so.
+// release gives the claim up, unless a body was left running and the ledger does not say so. What
+// came too late for the drive is posted.
 func (x *explorer) release(s *state, i int) {
 	d := &s.drivers[i]
 	if (!d.left || len(d.unsaved) == 0) && s.store.epoch == d.epoch {
 		s.store.holder, s.store.until = -1, 0
+	}
+	for _, o := range d.queue {
+		x.postLate(s, o)
 	}
 	*d = driver{process: d.process, unsaved: d.unsaved}
 }

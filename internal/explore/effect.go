@@ -85,10 +85,8 @@ func (x *explorer) transact(s *state, i int, e machine.Effect, r reply) bool {
 	d := &s.drivers[i]
 	info, _ := d.machine().Call(e.ID)
 	fc, _ := info.Item.FunctionCall()
-	fact := journal.Fact{Time: s.now, Body: &journal.Settled{ID: e.ID, Output: fc.Output("did")}}
-	call := e.ID
-	call.A = 0
-	w := write{epoch: d.epoch, after: d.durable, records: []*record{x.record(fact, d.epoch)}, done: []done{{call, e.ID.A}}}
+	fact := journal.Fact{Time: s.now, Body: x.result(e.ID, fc)}
+	w := write{epoch: d.epoch, after: d.durable, records: []*record{x.record(fact, d.epoch)}, done: []done{{callOf(e.ID), e.ID.A}}}
 	if x.rules == ActsApart {
 		s.done, w.done = add(s.done, w.done...), nil
 	}
@@ -125,6 +123,8 @@ func (x *explorer) answer(s *state, i, j int, tells bool) {
 	info, _ := d.machine().Call(a.about)
 	fc, _ := info.Item.FunctionCall()
 	switch {
+	case !tells && x.rules == TakesSilenceForNo:
+		a.answer = &journal.Absent{ID: a.about}
 	case !tells:
 		a.answer = &journal.Settled{ID: a.about, Outcome: journal.Unknown, Output: fc.Output(machine.UnknownText(d.m.KeyOf(a.about)))}
 	case s.happened(a.about) > 0:

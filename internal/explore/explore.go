@@ -37,6 +37,10 @@ const (
 	ActsApart
 	// ForgetsWhatRuns: a driver does not record that a body it left was still running.
 	ForgetsWhatRuns
+	// TakesSilenceForNo: a far side that cannot tell is taken to say that the call did not happen.
+	TakesSilenceForNo
+	// RecordsAgain: the driver records an outcome that the ledger has already.
+	RecordsAgain
 )
 
 // Report is what was found.
@@ -67,6 +71,8 @@ type explorer struct {
 	buf   []byte
 	list  []move
 	trace bool // moves have details
+	// openTime is how long an approval of the scenario stays open, 0 if for ever.
+	openTime int64
 
 	found map[key]bool // states that were visited
 	ends  map[key]bool // states from which the run comes to its end
@@ -83,6 +89,9 @@ type node struct {
 // Explore explores a scenario to a bound, without one of the rules.
 func Explore(sc Scenario, bound Bound, rules Broken) *Report {
 	x := &explorer{sc: &sc, bound: bound, rules: rules, names: map[string]int{}, empty: &ledger{}, found: map[key]bool{}, ends: map[key]bool{}, seen: map[string]int{}}
+	for _, t := range sc.Tools {
+		x.openTime = max(x.openTime, t.Expires)
+	}
 	r := &Report{Name: sc.Name, Bound: bound, Seen: x.seen}
 	broken, at := x.search(r)
 	r.States = len(x.nodes)

@@ -9,6 +9,7 @@ import (
 
 var (
 	faults = flag.Int("faults", 1, "how many faults on one path are explored")
+	only   = flag.String("only", "", "explore the scenario of this name only")
 	opens  = flag.Int("opens", 2, "how many drives of a run are explored")
 )
 
@@ -17,6 +18,9 @@ func TestExplore(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	seen := map[string]int{}
 	for _, sc := range Scenarios() {
+		if *only != "" && sc.Name != *only {
+			continue
+		}
 		r := Explore(sc, Bound{Faults: *faults, Opens: *opens}, Whole)
 		t.Log(r)
 		if r.Broken != "" {
@@ -29,12 +33,18 @@ func TestExplore(t *testing.T) {
 			seen[what] += n
 		}
 	}
+	if *only != "" {
+		return
+	}
 	for _, what := range []string{
 		"append: answered", "append: stored, answer lost", "append: lost", "append: lost, stored later",
 		"an append arrives late", "a batch arrives late", "reads what became of its append",
 		"effects: answered", "effects: stored, answer lost", "effects: lost", "effects: lost, stored later", "effects, and reads the inbox",
 		"a body begins", "a body takes effect", "a body takes effect and does not know", "a body ends before it did anything",
-		"is left by its driver", "a body that was left takes effect", "the far side answers", "is told to stop", "dies; others see it:", "time passes", "time passes, and a body was too slow", "time passes while the driver sleeps:",
+		"is left by its driver", "a body that was left takes effect", "the far side answers", "the far side cannot tell",
+		"a body asks a person", "a body takes effect and is slow to say so", "a body says what it did", "a body that was left says what it did",
+		"claims the run to record what came late", "a result is delivered again",
+		"is told to stop", "dies; others see it:", "time passes", "time passes, and a body was too slow", "time passes while the driver sleeps:",
 		"the lease is renewed", "releases its claim", "leaves", "sees that the run stands still:", "steps what has come", "steps what has come, and the inbox",
 		"somebody decides: approve", "somebody decides: reject", "somebody decides: settle", "somebody decides: retry", "somebody decides: giveup",
 		"somebody cancels the run", "claims the run", "reads the ledger",
@@ -60,8 +70,10 @@ func TestBrokenRulesAreFound(t *testing.T) {
 		{TakesErrorForSuccess, "approval, then a call", "the body of t1.0.1 is entered without an intent"},
 		{AppendsAgain, "a session elsewhere", "the session has\n[{\"role\":\"user\",\"content\":\"go\"} {\"role\":\"user\",\"content\":\"go\"}]"},
 		{SaysNotExecuted, "a call at most once", "call t1.0.0 happened 2 times"},
-		{ActsApart, "a call in the store's transaction", "call t1.0.0 happened 2 times"},
+		{ActsApart, "a call in the store's transaction", "call t1.0.0 happened, and the ledger does not say that it may have"},
 		{ForgetsWhatRuns, "a call that its driver leaves running", "call t1.0.0 happened 2 times"},
+		{TakesSilenceForNo, "a call that the far side is asked about", "call t1.0.0 happened 2 times"},
+		{RecordsAgain, "a late result of a call that the far side is asked about", "the ledger: the result of t1.0.1 is recorded twice"},
 	} {
 		for _, sc := range Scenarios() {
 			if sc.Name != test.scenario {

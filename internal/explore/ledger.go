@@ -1,12 +1,6 @@
 package explore
 
-import (
-	"fmt"
-
-	"github.com/pawl-agents/pawl/internal/machine"
-	"github.com/pawl-agents/pawl/item"
-	"github.com/pawl-agents/pawl/journal"
-)
+import "github.com/pawl-agents/pawl/journal"
 
 // record is a fact as its writer stored it.
 type record struct {
@@ -24,13 +18,26 @@ func (x *explorer) record(f journal.Fact, epoch uint64) *record {
 		bare := *b
 		r.until, bare.NotAfter = b.NotAfter, 0
 		f.Body = &bare
+	case *journal.Planned:
+		r.until = x.deadline(f.Time)
 	case *journal.Settled:
-		if b.Outcome == journal.Unknown {
+		switch b.Outcome {
+		case journal.Unknown:
 			r.until = f.Time // it counts whether the body's time was over
+		case journal.AsksAgain:
+			r.until = x.deadline(f.Time)
 		}
 	}
 	r.what = x.name(string(f.Body.Kind()) + journal.Encode(f, [16]byte{}).Payload)
 	return r
+}
+
+// deadline is that of an approval that is asked for at a time, 0 if there is none.
+func (x *explorer) deadline(from int64) int64 {
+	if x.openTime == 0 {
+		return 0
+	}
+	return from + x.openTime
 }
 
 // name returns the number of a text; equal texts have equal numbers.
@@ -51,6 +58,7 @@ func (r *record) same(o *record) bool {
 // ledger is what a store holds of the run. Equal ledgers are one value.
 type ledger struct {
 	records []*record
+	before  *ledger   // with one record less
 	next    []*ledger // with one record more
 	folded  *view
 }
@@ -69,7 +77,7 @@ func (l *ledger) extend(r *record) *ledger {
 			return n
 		}
 	}
-	n := &ledger{records: append(l.records[:len(l.records):len(l.records)], r)}
+	n := &ledger{before: l, records: append(l.records[:len(l.records):len(l.records)], r)}
 	l.next = append(l.next, n)
 	return n
 }
@@ -85,97 +93,4 @@ func (l *ledger) holds(n int, records []*record) bool {
 		}
 	}
 	return true
-}
-
-// view is what a ledger says of the run.
-type view struct {
-	m             *machine.Machine
-	err           error // the ledger breaks a rule
-	finished      bool
-	interruptions []machine.Interruption
-	intents       map[journal.EffectID]uint64          // the epochs they were written under
-	outcomes      map[journal.EffectID]journal.Outcome // of settled calls, without attempt
-	history       []item.Item                          // what is settled of it
-}
-
-// view folds a ledger, once.
-func (l *ledger) view() *view {
-	if l.folded == nil {
-		l.folded = l.fold()
-	}
-	return l.folded
-}
-
-func (l *ledger) fold() *view {
-	v := &view{m: machine.New(), intents: map[journal.EffectID]uint64{}, outcomes: map[journal.EffectID]journal.Outcome{}}
-	type stage struct {
-		call  journal.EffectID
-		stage int
-	}
-	decided := map[stage]bool{}
-	for _, r := range l.records {
-		if v.err = v.m.Replay(r.fact); v.err != nil {
-			return v
-		}
-		switch b := r.fact.Body.(type) {
-		case *journal.Intended:
-			if _, again := v.intents[b.ID]; again {
-				v.err = fmt.Errorf("%s is intended twice", b.ID)
-			}
-			v.intents[b.ID] = r.epoch
-		case *journal.Decided:
-			at := stage{b.Call, b.Stage}
-			if decided[at] {
-				v.err = fmt.Errorf("%s is decided twice", machine.InterruptionID("", b.Call, b.Stage))
-			}
-			decided[at] = true
-		case *journal.Settled:
-			v.settled(b)
-		}
-	}
-	v.finished = v.m.Finished() != nil
-	v.interruptions = v.m.Interruptions()
-	for it := range v.m.Items(0, v.m.Settled()) {
-		v.history = append(v.history, it)
-	}
-	if v.err == nil {
-		v.err = paired(v.history)
-	}
-	return v
-}
-
-// settled notes the outcome of a call that has its output now.
-func (v *view) settled(b *journal.Settled) {
-	call := b.ID
-	call.A = 0
-	if b.Late || v.m.OutputOf(call).IsZero() {
-		return
-	}
-	if _, again := v.outcomes[call]; again {
-		v.err = fmt.Errorf("%s is settled twice", call)
-	}
-	v.outcomes[call] = b.Outcome
-}
-
-// paired says what is wrong with a list in which each call must have exactly one output,
-// behind it.
-func paired(items []item.Item) error {
-	open := map[string]int{}
-	for _, it := range items {
-		h := it.Head()
-		switch {
-		case it.NeedsOutput():
-			open[h.CallID]++
-		case item.IsOutput(h.Type):
-			if open[h.CallID]--; open[h.CallID] < 0 {
-				return fmt.Errorf("an output of %s without its call", h.CallID)
-			}
-		}
-	}
-	for id, n := range open {
-		if n != 0 {
-			return fmt.Errorf("call %s has no output", id)
-		}
-	}
-	return nil
 }

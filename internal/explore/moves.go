@@ -39,7 +39,10 @@ func (x *explorer) moves(s *state) []move {
 		x.questions(s, i)
 	}
 	for n, b := range s.strays {
-		if s.now < b.notAfter {
+		switch {
+		case b.acted:
+			x.may(-1, false, Bound{}, func(s *state) { x.strayActs(s, n) }, "a body that was left says what it did", b.id)
+		case s.now < b.notAfter:
 			x.may(-1, false, Bound{}, func(s *state) { x.strayActs(s, n) }, "a body that was left takes effect", b.id)
 		}
 	}
@@ -116,7 +119,7 @@ func (x *explorer) loop(s *state, i int) {
 		for _, r := range x.replies(d) {
 			x.may(i, r == passes, lost(r), func(s *state) { x.start(s, i, r, false) }, "effects: "+r.String(), ids(d.handed))
 		}
-		if slices.ContainsFunc(s.store.inbox, d.unread) {
+		if s.unread(d) {
 			x.may(i, true, Bound{}, func(s *state) { x.start(s, i, passes, true) }, "effects, and reads the inbox", ids(d.handed))
 		}
 	case turning:
@@ -140,8 +143,8 @@ func (x *explorer) die(s *state, i int, seen bool) {
 // turns are the ways to go on once something has come of the effects.
 func (x *explorer) turns(s *state, i int) {
 	d := &s.drivers[i]
-	unread := slices.ContainsFunc(s.store.inbox, d.unread)
-	ready := len(d.queue) > 0 || d.stopped || len(d.bodies)+len(d.waits)+len(d.asks) == 0 ||
+	unread := s.unread(d)
+	ready := len(d.queue) > 0 || x.expires(s, d.machine) || d.stopped || len(d.bodies)+len(d.waits)+len(d.asks) == 0 ||
 		slices.ContainsFunc(d.bodies, func(b body) bool { return b.returned != nil }) ||
 		slices.ContainsFunc(d.asks, func(a ask) bool { return a.answer != nil }) ||
 		slices.ContainsFunc(d.waits, func(w wait) bool { return w.until <= s.now })
@@ -151,6 +154,19 @@ func (x *explorer) turns(s *state, i int) {
 	if unread {
 		x.may(i, true, Bound{}, func(s *state) { x.collect(s, i, true) }, "steps what has come, and the inbox")
 	}
+}
+
+func (s *state) unread(d *driver) bool {
+	return slices.ContainsFunc(s.store.inbox, func(e entry) bool { return d.unread(e) })
+}
+
+// expires says that the deadline of an approval has come.
+func (x *explorer) expires(s *state, m func() *machine.Machine) bool {
+	if x.openTime == 0 {
+		return false
+	}
+	deadline := m().Deadline()
+	return deadline != 0 && s.now >= deadline
 }
 
 func ids(list []machine.Effect) (names []string) {
@@ -170,17 +186,35 @@ func (x *explorer) bodyMoves(s *state, i int) {
 		case !b.entered:
 			x.may(i, true, Bound{}, func(s *state) { x.enter(s, i, j) }, "a body begins", b.id)
 		default:
-			if s.now < b.notAfter || x.rules == NoLookAtTheClock {
-				x.may(i, true, Bound{}, func(s *state) { x.act(s, i, j, false) }, "a body takes effect", b.id)
-				x.may(i, false, Bound{Faults: 1}, func(s *state) { x.act(s, i, j, true) }, "a body takes effect and does not know", b.id)
-			}
-			if d.stopped || b.cancelled || s.now >= b.notAfter {
-				x.may(i, true, Bound{}, func(s *state) { x.end(s, i, j) }, "a body ends before it did anything", b.id)
-			}
-			if x.sc.Stubborn && d.phase == awaiting && s.now < b.notAfter {
-				x.may(i, false, Bound{}, func(s *state) { x.abandon(s, i, j) }, "is left by its driver", b.id)
-			}
+			x.bodyActs(s, i, j)
 		}
+	}
+}
+
+// bodyActs are the ways of a body that was entered and has not returned.
+func (x *explorer) bodyActs(s *state, i, j int) {
+	d := &s.drivers[i]
+	b := &d.bodies[j]
+	asks := slices.Contains(x.sc.Questions, b.call.Name)
+	inTime := s.now < b.notAfter || x.rules == NoLookAtTheClock
+	if b.acted {
+		x.may(i, true, Bound{}, func(s *state) { x.say(s, i, j) }, "a body says what it did", b.id)
+	}
+	if inTime && !b.acted && asks && (b.approvals == 0 || b.approvals == 1 && x.sc.GivesUp) {
+		x.may(i, b.approvals == 0, Bound{}, func(s *state) { x.question(s, i, j) }, "a body asks a person", b.id)
+	}
+	if inTime && !b.acted && (!asks || b.approvals > 0) {
+		x.may(i, true, Bound{}, func(s *state) { x.act(s, i, j, false) }, "a body takes effect", b.id)
+		x.may(i, false, Bound{Faults: 1}, func(s *state) { x.act(s, i, j, true) }, "a body takes effect and does not know", b.id)
+		if x.sc.Slow {
+			x.may(i, false, Bound{}, func(s *state) { x.actSlowly(s, i, j) }, "a body takes effect and is slow to say so", b.id)
+		}
+	}
+	if !b.acted && (d.stopped || b.cancelled || s.now >= b.notAfter) {
+		x.may(i, true, Bound{}, func(s *state) { x.end(s, i, j) }, "a body ends before it did anything", b.id)
+	}
+	if x.sc.Stubborn && d.phase == awaiting && s.now < b.notAfter || b.acted && s.now >= b.notAfter {
+		x.may(i, false, Bound{}, func(s *state) { x.abandon(s, i, j) }, "is left by its driver", b.id)
 	}
 }
 
@@ -189,7 +223,7 @@ func (x *explorer) questions(s *state, i int) {
 	for j, a := range s.drivers[i].asks {
 		if a.answer == nil {
 			x.may(i, true, Bound{}, func(s *state) { x.answer(s, i, j, true) }, "the far side answers", a.about)
-			x.may(i, false, Bound{Faults: 1}, func(s *state) { x.answer(s, i, j, false) }, "the far side cannot tell", a.about)
+			x.may(i, false, Bound{}, func(s *state) { x.answer(s, i, j, false) }, "the far side cannot tell", a.about)
 		}
 	}
 }
@@ -226,8 +260,24 @@ func (x *explorer) people(s *state) {
 			x.may(-1, n == 0, Bound{}, func(s *state) { x.post(s, id, b) }, "somebody decides: "+string(verdict), id)
 		}
 	}
+	for _, e := range s.store.inbox {
+		b, ok := e.fact.Body.(*journal.Decided)
+		if key := e.key + " again"; ok && len(x.sc.Later) > 0 && b.Verdict == journal.Settle && b.By == "p" && !s.posted(key) {
+			x.again(s, key, b)
+		}
+	}
 	if x.sc.Cancel && !s.posted("cancel") {
-		x.may(-1, false, Bound{}, func(s *state) { x.post(s, "cancel", &journal.Cancelled{By: "p"}) }, "somebody cancels the run")
+		x.may(-1, false, Bound{}, func(s *state) { x.post(s, "cancel", &journal.Cancelled{By: "p", Successor: successor}) }, "somebody cancels the run")
+	}
+}
+
+// again lets a result come in a second time: the same one, or another. A store keeps the second
+// entry with a key out; here the machine has to.
+func (x *explorer) again(s *state, key string, first *journal.Decided) {
+	for _, text := range []string{first.Text, "did more"} {
+		b := *first
+		b.By, b.Text = "q", text
+		x.may(-1, false, Bound{}, func(s *state) { x.post(s, key, &b) }, "a result is delivered again", text)
 	}
 }
 
@@ -246,6 +296,8 @@ func (x *explorer) verdicts(s *state, in machine.Interruption) []journal.Verdict
 	switch {
 	case in.Kind == machine.Approval:
 		list = []journal.Verdict{journal.Approve, journal.Reject}
+	case in.Kind == machine.External:
+		return []journal.Verdict{journal.Settle}
 	case s.happened(in.Call) > 0:
 		list = []journal.Verdict{journal.Settle, journal.GiveUp}
 	default:
@@ -260,14 +312,23 @@ func (x *explorer) verdicts(s *state, in machine.Interruption) []journal.Verdict
 // opens are the drives that may begin.
 func (x *explorer) opens(s *state, i int) {
 	v := s.store.head.view()
-	if s.drivers[i].phase != idle || v.finished || s.live() && !(s.seen && s.gone()) {
+	if s.drivers[i].phase != idle || s.live() && !(s.seen && s.gone()) {
+		return
+	}
+	if slices.ContainsFunc(s.store.inbox, func(e entry) bool { return !e.consumed && strings.HasPrefix(e.key, lateKey) }) {
+		x.may(i, false, Bound{Opens: 1}, func(s *state) {
+			x.claim(s, i)
+			s.drivers[i].records = true
+		}, "claims the run to record what came late")
+	}
+	if v.finished {
 		return
 	}
 	if s.store.epoch == 0 && i > 0 {
 		return // which of the drivers is the first makes no difference
 	}
-	// A run that waits is opened again when somebody has decided.
-	calm := len(v.interruptions) == 0 || v.m.Status() != machine.Waiting ||
+	// A run that waits is opened again when somebody has decided, or nobody in time.
+	calm := len(v.interruptions) == 0 || v.m.Status() != machine.Waiting || x.expires(s, func() *machine.Machine { return v.m }) ||
 		slices.ContainsFunc(s.store.inbox, func(e entry) bool { return !e.consumed })
 	x.may(i, calm, Bound{Opens: 1}, func(s *state) { x.claim(s, i) }, "claims the run")
 }
@@ -307,13 +368,16 @@ func (x *explorer) moments(s *state, asleep int) (next int64, slow bool) {
 	}
 	for _, in := range s.store.head.view().interruptions {
 		at(in.NotBefore)
+		at(in.Deadline)
 	}
 	for i := range s.drivers {
 		for _, w := range s.drivers[i].waits {
 			at(w.until)
 		}
 		for _, b := range s.drivers[i].bodies {
-			at(b.notAfter)
+			if b.returned == nil {
+				at(b.notAfter)
+			}
 		}
 	}
 	for i := range s.drivers {

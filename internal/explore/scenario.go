@@ -25,42 +25,17 @@ type Scenario struct {
 	GivesUp bool
 	// Stubborn lets bodies go on for a while when they are told to stop.
 	Stubborn bool
+	// Slow lets bodies that took effect in time say so when their time is over.
+	Slow bool
+	// Later are the tools whose result comes later: their bodies only begin it.
+	Later []string
+	// Questions are the tools whose bodies ask a person before they do anything. If the person may
+	// refuse (GivesUp), they ask once more if they like.
+	Questions []string
 }
 
-// Scenarios returns the runs that are explored.
-func Scenarios() []Scenario {
-	once := journal.ToolSpec{Name: "pay", Identity: "pay", Timeout: bodyTime}
-	wait := once
-	wait.OnUnknown = journal.UnknownWait
-	tell := once
-	tell.OnUnknown = journal.UnknownTell
-	asked := once
-	asked.Recover = true
-	moved := journal.ToolSpec{Name: "pay", Identity: "pay", Class: journal.Transactional, Timeout: bodyTime}
-	harmless := journal.ToolSpec{Name: "put", Identity: "put", Class: journal.Idempotent, Timeout: bodyTime}
-	pay, put := call("c1", "pay"), call("c2", "put")
-	done := []item.Item{item.MessageItem("", "done")}
-	return []Scenario{
-		{Name: "a call at most once", Tools: []journal.ToolSpec{once}, Turns: [][]item.Item{{pay}, done}},
-		{Name: "an idempotent call", Tools: []journal.ToolSpec{harmless}, Turns: [][]item.Item{{put}, done}},
-		{Name: "approval, then a call", Tools: []journal.ToolSpec{once}, Asks: []string{"pay"}, Turns: [][]item.Item{{pay}, done}, GivesUp: true},
-		{Name: "two calls at once", Tools: []journal.ToolSpec{once, harmless}, Turns: [][]item.Item{{pay, put}, done}},
-		{Name: "a session elsewhere", Tools: []journal.ToolSpec{harmless}, Turns: [][]item.Item{{put}, done},
-			Session: &journal.SessionRef{ID: "s", Backend: "plain"}},
-		{Name: "a session that remembers batches", Tools: []journal.ToolSpec{harmless}, Turns: [][]item.Item{{put}, done},
-			Session: &journal.SessionRef{ID: "s", Backend: "batches", Batches: true}},
-		{Name: "a session in the run's store", Tools: []journal.ToolSpec{once}, Turns: [][]item.Item{{pay}, done},
-			Session: &journal.SessionRef{ID: "s", Backend: "own", Own: true}},
-		{Name: "a chain of responses", Tools: []journal.ToolSpec{harmless}, Turns: [][]item.Item{{put}, done}, Chain: true},
-		{Name: "a conversation", Tools: []journal.ToolSpec{harmless}, Turns: [][]item.Item{{put}, done}, Conversation: "c"},
-		{Name: "cancelled in between", Tools: []journal.ToolSpec{once}, Turns: [][]item.Item{{pay}, done}, Cancel: true},
-		{Name: "a person settles what a zombie may still do", Tools: []journal.ToolSpec{wait}, Turns: [][]item.Item{{pay}, done}, GivesUp: true},
-		{Name: "the model is told what a zombie may still do", Tools: []journal.ToolSpec{tell}, Turns: [][]item.Item{{pay}, done}},
-		{Name: "a call that its driver leaves running", Tools: []journal.ToolSpec{wait}, Turns: [][]item.Item{{pay}, done}, Stubborn: true},
-		{Name: "a call in the store's transaction", Tools: []journal.ToolSpec{moved}, Turns: [][]item.Item{{pay}, done}},
-		{Name: "a call that the far side is asked about", Tools: []journal.ToolSpec{asked}, Turns: [][]item.Item{{pay}, done}},
-	}
-}
+// successor is the run that a cancelled one makes room for.
+const successor = "next"
 
 func call(id, tool string) item.Item { return item.FunctionCallItem("", id, tool, "{}") }
 

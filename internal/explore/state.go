@@ -15,6 +15,7 @@ import (
 const (
 	leaseTime = 1000
 	bodyTime  = 3000
+	openTime  = 500 // of an approval that expires
 )
 
 // Bound says how much may go wrong on one path, and how often the run is opened.
@@ -53,9 +54,11 @@ type done struct {
 // stray is a body whose driver went on without it. Its process lives.
 type stray struct {
 	driver   int
+	epoch    uint64 // of the drive
 	id       journal.EffectID
 	notAfter int64
 	call     item.FunctionCall
+	acted    bool
 }
 
 // request is a response a server keeps: what came before it, what was asked and answered.
@@ -110,9 +113,8 @@ func (s *state) gone() bool {
 // happened says how often a call took effect.
 func (s *state) happened(call journal.EffectID) int {
 	n := 0
-	call.A = 0
 	for _, d := range s.done {
-		if d.call == call {
+		if d.call == callOf(call) {
 			n++
 		}
 	}
@@ -235,8 +237,9 @@ func (x *explorer) key(s *state) key {
 	}
 	for _, b := range s.strays {
 		e.id(b.id)
-		e.ints(b.driver)
+		e.ints(b.driver, int(b.epoch))
 		e.time(b.notAfter)
+		e.flags(b.acted)
 	}
 	e.ints(s.spent.Faults, s.spent.Opens)
 	x.buf = e.b

@@ -119,7 +119,10 @@ func (x *explorer) saved(s *state, i int) {
 // unsaved stops a driver that could not store something.
 func (x *explorer) unsaved(s *state, i int) {
 	d := &s.drivers[i]
-	d.unsaved, d.pending, d.batch = d.pending, nil, nil
+	if !d.records { // what it was to record stands in the inbox
+		d.unsaved = d.pending
+	}
+	d.pending, d.batch = nil, nil
 	if d.halted {
 		d.phase = releasing
 		return

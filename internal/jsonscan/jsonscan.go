@@ -2,7 +2,8 @@
 // and decodes single scalars. It builds no tree, uses no reflection, and allocates only for what has to be unescaped.
 //
 // The grammar is RFC 8259 with its optional choices closed: text must be valid UTF-8, nesting is bounded, nothing may follow
-// the value. Names need not be unique here; a caller that cares decides (see [AppendCanonical]).
+// the value. Names are compared exactly, case included. They need not be unique, except for [UniqueObject] and
+// [AppendCanonical].
 //
 // Functions take string or []byte. What they pass on aliases their input, so a []byte must not change while it is read.
 // All functions are safe for concurrent use. Errors about text are of type [*SyntaxError]; the caller says what was read.
@@ -10,6 +11,7 @@ package jsonscan
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -86,6 +88,19 @@ func Object[T Text](data T, fn func(key, value T) error) error {
 		}
 		i = next
 	}
+}
+
+// UniqueObject is [Object] for text in which each name may stand once: it returns an error instead of passing on a second member
+// of that name.
+func UniqueObject[T Text](data T, fn func(key, value T) error) error {
+	seen := make(map[string]bool, 8)
+	return Object(data, func(key, value T) error {
+		if seen[string(key)] {
+			return fmt.Errorf("member %q is there twice", key)
+		}
+		seen[string(key)] = true
+		return fn(key, value)
+	})
 }
 
 // Array calls fn for each element of the JSON array in data, in order, with its raw text without white space around it, which

@@ -183,6 +183,29 @@ func TestObject(t *testing.T) {
 	}
 }
 
+// A name may stand once, whatever its escapes; another case is another name.
+func TestUniqueObject(t *testing.T) {
+	for _, tt := range []struct {
+		data string
+		want []string
+		err  string
+	}{
+		{`{"type":1,"Type":2,"TYPE":3}`, []string{"type", "Type", "TYPE"}, ""},
+		{`{"a":1,"b":2,"a":3}`, []string{"a", "b"}, `member "a" is there twice`},
+		{`{"a":1,"\u0061":2}`, []string{"a"}, `member "a" is there twice`},
+		{`{"a":1,}`, []string{"a"}, "invalid JSON at offset 7: want a string"},
+	} {
+		var got []string
+		err := jsonscan.UniqueObject([]byte(tt.data), func(key, _ []byte) error {
+			got = append(got, string(key))
+			return nil
+		})
+		if diff := cmp.Diff(tt.want, got); diff != "" || message(err) != tt.err {
+			t.Errorf("UniqueObject(%s): error %q, want %q; members (-want +got):\n%s", tt.data, message(err), tt.err, diff)
+		}
+	}
+}
+
 func TestArray(t *testing.T) {
 	tests := []struct {
 		data string

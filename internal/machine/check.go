@@ -152,7 +152,7 @@ func (f *Frame) checkOutcome(fact journal.Fact) error {
 	return notDue("fact %T", fact.Body)
 }
 
-// [M1.4] After the end a run takes a new claim and evidence.
+// [M1.4] After the end a run takes a new claim, evidence and findings.
 func (f *Frame) checkEnded(fact journal.Fact) error {
 	switch b := fact.Body.(type) {
 	case *journal.Claimed:

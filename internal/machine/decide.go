@@ -54,6 +54,11 @@ func (f *Frame) stickyFor(c *call) *journal.Decided {
 // same tool that never started [M9.6].
 func (f *Frame) foldDecided(b *journal.Decided) {
 	c := f.find(b.Call)
+	if c.state == callSettled { // [M9.20]
+		c.later = append(c.later, b)
+		f.known(c)
+		return
+	}
 	f.decide(c, b)
 	if !b.Sticky {
 		return
@@ -112,12 +117,13 @@ func (f *Frame) waits() bool {
 	})
 }
 
-// stage returns the stage of the call's open interruption, or of its next one.
+// stage returns the stage of the call's open interruption, or of its next one. A question that is answered
+// by the far side takes its stage with it: what somebody decides on it comes too late.
 func (c *call) stage() int {
 	if c.state == callAsked && c.attempt == 0 {
 		return 0
 	}
-	return 1 + len(c.later)
+	return 1 + len(c.later) + c.absent
 }
 
 // revisable says that the call is decided by a sticky decision only and has not
@@ -135,6 +141,9 @@ func (f *Frame) checkDecided(now int64, b *journal.Decided) error {
 	}
 	if err := c.answered(b); err != nil {
 		return err
+	}
+	if b.Stage == c.stage() && f.isUnknown(c) {
+		return c.checkFinding(b)
 	}
 	kind, open := c.openKind()
 	open = open && b.Stage == c.stage() || b.Stage == 0 && c.revisable()
@@ -159,6 +168,18 @@ func (f *Frame) checkDecided(now int64, b *journal.Decided) error {
 	return c.checkArguments(b)
 }
 
+// checkFinding checks what somebody found out about a call that is settled as unknown
+// [M9.20].
+func (c *call) checkFinding(b *journal.Decided) error {
+	switch {
+	case b.Digest != c.digest:
+		return fmt.Errorf("%w (call %s)", ErrDigest, b.Call)
+	case b.Verdict != journal.Settle || b.Sticky || b.Arguments != "":
+		return fmt.Errorf("%w: the call is settled as unknown; only what became of it can be said", ErrVerdict)
+	}
+	return nil
+}
+
 // answered returns what a decision meets that comes after the call was decided
 // [M9.5].
 func (c *call) answered(b *journal.Decided) error {
@@ -167,9 +188,9 @@ func (c *call) answered(b *journal.Decided) error {
 		return answer(c.approval, SameDecision(c.approval, b))
 	case b.Stage == 0 && c.ruling != nil && !c.revisable():
 		return answer(c.ruling, c.ruling.Verdict == b.Verdict)
-	case b.Stage > 0 && b.Stage <= len(c.later):
-		first := c.later[b.Stage-1]
-		return answer(first, SameDecision(first, b))
+	}
+	if i := slices.IndexFunc(c.later, func(d *journal.Decided) bool { return d.Stage == b.Stage }); i >= 0 {
+		return answer(c.later[i], SameDecision(c.later[i], b))
 	}
 	return nil
 }

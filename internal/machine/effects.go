@@ -11,22 +11,22 @@ func effect(kind journal.EffectKind, n int) journal.EffectID {
 	return journal.EffectID{Kind: kind, N: n, A: 1}
 }
 
-// The positions of a reconcile.
+// The positions of a reconcile say what is read back.
 const (
-	reconcileModel   = 0
-	reconcileSession = 1
-	reconcileCall    = 2 // and on, by the call's position
+	ReconcileModel   = 0
+	ReconcileSession = 1
+	ReconcileCall    = 2 // and on, by the call's position
 )
 
 // reconcileID is the id of the effect that finds out what became of a request, of an
 // append or of a call.
 func reconcileID(about journal.EffectID) journal.EffectID {
-	id := journal.EffectID{Kind: journal.EffectReconcile, N: about.N, P: reconcileModel, A: about.A}
+	id := journal.EffectID{Kind: journal.EffectReconcile, N: about.N, P: ReconcileModel, A: about.A}
 	switch about.Kind {
 	case journal.EffectSession:
-		id.P = reconcileSession
+		id.P = ReconcileSession
 	case journal.EffectTool:
-		id.P = reconcileCall + about.P
+		id.P = ReconcileCall + about.P
 	}
 	return id
 }

@@ -258,10 +258,12 @@ func (f *Frame) foldAbsent(b *journal.Absent) {
 	case journal.EffectModel:
 		f.m.usage.add(nil) // [M5.9]
 		f.turn.open, f.turn.doubt, f.turn.again = false, false, true
+		f.turn.absent++
 	case journal.EffectTool: // [M8.18]
 		c := f.find(b.ID)
 		f.answer(c)
 		c.exposed = c.before
+		c.absent++
 		f.move(c, callReady)
 	}
 }
@@ -286,7 +288,7 @@ func (f *Frame) foldFailed(b *journal.Failed) {
 		f.landed(reconcileID(b.ID))
 		f.open.doubt, fatal = true, true // [M10.7]
 	case journal.EffectReconcile:
-		fatal = fatal || b.ID.P == reconcileSession
+		fatal = fatal || b.ID.P == ReconcileSession
 	case journal.EffectEnter, journal.EffectLeave:
 		fatal = fatal && !f.failAgent(b)
 	}

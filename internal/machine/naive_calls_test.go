@@ -48,7 +48,9 @@ type callState struct {
 	cleared  bool // by guardrails
 	edited   string
 	digest   item.Digest
-	at       int // in the log: the first attempt or the end, whichever is first; -1 before
+	at       int  // in the log: the first attempt or the end, whichever is first; -1 before
+	end      int  // in the log
+	known    bool // settled, and somebody said later what happened
 }
 
 func (w *world) turn() *turn {
@@ -169,9 +171,7 @@ func (w *world) state(c *call) callState {
 	}
 	for _, m := range c.events {
 		if s.phase == settled {
-			if _, ok := m.fact.Body.(*journal.Settled); ok {
-				w.hit("M8.13 evidence")
-			}
+			w.afterwards(&s, m.fact.Body)
 			continue
 		}
 		switch b := m.fact.Body.(type) {
@@ -200,6 +200,7 @@ func (w *world) state(c *call) callState {
 		case *journal.Absent:
 			w.hit("M8.18 absent")
 			s.phase, s.ask, s.possible = ready, false, s.before
+			s.stage++
 		case *journal.Claimed:
 			w.claim(c, &s, m, b)
 		case *journal.Settled:
@@ -220,6 +221,24 @@ func (w *world) state(c *call) callState {
 		s.output = c.answer(machine.WithheldText)
 	}
 	return s
+}
+
+// afterwards is M8.13 and M9.20.
+func (w *world) afterwards(s *callState, b journal.Body) {
+	switch b := b.(type) {
+	case *journal.Settled:
+		w.hit("M8.13 evidence")
+		s.known = s.known || b.Outcome == journal.Done || b.Outcome == journal.ToolFailed
+	case *journal.Decided:
+		w.hit("M9.20 a finding")
+		s.known = true
+		s.stage++
+	}
+}
+
+// isUnknown is M8.23 for a settled call.
+func (w *world) isUnknown(c *call, s callState) bool {
+	return s.phase == settled && s.outcome == journal.Unknown && c.spec.Class != journal.ReadOnly && c.spec.Agent == "" && !s.known && s.end > w.forked
 }
 
 // decidedLater is M9.10, M9.11 and M9.14.
@@ -300,7 +319,7 @@ func (w *world) claim(c *call, s *callState, m moment, b *journal.Claimed) {
 // outcome is M8.3, M8.11, M8.12 and M8.19 to M8.21.
 func (w *world) outcome(c *call, s *callState, m moment, b *journal.Settled) {
 	settle := func() {
-		s.phase, s.outcome, s.output, s.attempt = settled, b.Outcome, b.Output, b.ID.A > 0
+		s.phase, s.outcome, s.output, s.attempt, s.end = settled, b.Outcome, b.Output, b.ID.A > 0, m.at
 		if s.at < 0 {
 			s.at = m.at
 		}
@@ -389,7 +408,15 @@ func pairs(call, out item.Item) bool {
 }
 
 // tell is the text of M8.10.
-func (w *world) tell(c *call) string { return machine.UnknownText(w.key(c)) }
+func (w *world) tell(c *call) string { return w.edited(c) + machine.UnknownText(w.key(c)) }
+
+// edited is what the model reads of edited arguments [M9.7].
+func (w *world) edited(c *call) string {
+	if s := w.state(c); s.edited != "" {
+		return "The reviewer changed the arguments to " + s.edited + ".\n"
+	}
+	return ""
+}
 
 // settlement is M9.10 and M15.3: how a call ends without an attempt. ok is false if it does not.
 func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool) {
@@ -401,6 +428,10 @@ func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool
 		if text == "" {
 			text = machine.RejectedText
 		}
+		if s.verdict != nil && s.possible && c.spec.Class != journal.ReadOnly {
+			w.hit("M9.10 rejected when an attempt may have happened")
+			return journal.Unknown, c.answer(text + "\n" + w.tell(c)), true
+		}
 		return journal.Rejected, c.answer(text), true
 	}
 	switch {
@@ -411,7 +442,7 @@ func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool
 		return reject("")
 	case s.phase == decided && s.verdict.Verdict == journal.Settle:
 		w.hit("M9.10 settle")
-		return journal.Decreed, c.answer(s.verdict.Text), true
+		return journal.Decreed, c.answer(w.edited(c) + s.verdict.Text), true
 	case s.phase == decided && s.verdict.Verdict == journal.GiveUp:
 		w.hit("M9.10 give up")
 		return journal.Unknown, c.answer(w.tell(c)), true

@@ -311,7 +311,7 @@ func (w *world) earlier(r *response, callID string) (found *call) {
 	return found
 }
 
-// checkDecided is M9.2 to M9.7, M9.12 and M9.13.
+// checkDecided is M9.2 to M9.7, M9.12, M9.13 and M9.20.
 func (w *world) checkDecided(now int64, d *journal.Decided) answer {
 	if d.Call.Kind != journal.EffectTool || d.Call.A != 0 || d.Call.N < 1 || d.Call.P < 0 || d.Stage < 0 ||
 		!known(d.Verdict, journal.Approve, journal.Reject, journal.Settle, journal.Retry, journal.GiveUp) {
@@ -333,6 +333,9 @@ func (w *world) checkDecided(now int64, d *journal.Decided) answer {
 	}
 	if approval && w.stickyFor(c, -1) != nil {
 		w.hit("M9.4 its own decision though a sticky one covers it")
+	}
+	if d.Stage == s.stage && w.isUnknown(c, s) {
+		return w.checkFinding(d, s)
 	}
 	atStage := s.attempts > 0 && d.Stage == s.stage
 	again, external := atStage && s.phase == asked, atStage && s.phase == pending
@@ -366,6 +369,21 @@ func (w *world) checkDecided(now int64, d *journal.Decided) answer {
 		if canonical, err := item.Canonical(d.Arguments); err != nil || string(canonical) != d.Arguments {
 			return refuse
 		}
+	}
+	return acceptIf(len(errs) == 0, refuseWith(errs...))
+}
+
+// checkFinding is M9.20.
+func (w *world) checkFinding(d *journal.Decided, s callState) answer {
+	var errs []error
+	if d.Digest != s.digest {
+		errs = append(errs, machine.ErrDigest)
+	}
+	if d.Verdict != journal.Settle || d.Sticky || d.Arguments != "" {
+		errs = append(errs, machine.ErrVerdict)
+	}
+	if len(errs) == 0 && w.finished != nil {
+		w.hit("M9.20 after the end")
 	}
 	return acceptIf(len(errs) == 0, refuseWith(errs...))
 }

@@ -242,7 +242,7 @@ func (d *draw) decision(w *world, c *call) *journal.Decided {
 	switch s.phase {
 	case doubt:
 		b.Verdict = pick(d, "verdict", journal.Retry, journal.Settle, journal.GiveUp)
-	case pending:
+	case pending, settled:
 		b.Verdict = journal.Settle
 	default:
 		b.Verdict = pick(d, "verdict", journal.Approve, journal.Approve, journal.Reject)

@@ -253,38 +253,16 @@ func (w *world) unknown() (out []machine.Unsettled) {
 	for _, r := range w.responses {
 		for _, c := range r.calls {
 			s := w.state(c)
-			if s.phase != settled || s.outcome != journal.Unknown || c.spec.Class == journal.ReadOnly || c.spec.Agent != "" {
-				continue
-			}
-			at, evidence := w.evidence(c)
-			if evidence || at < w.forked {
+			if !w.isUnknown(c, s) {
 				continue
 			}
 			u := w.unsettled(c, s, machine.StandsTold)
-			ends[c.id] = at
+			ends[c.id] = s.end
 			out = append(out, u)
 		}
 	}
 	slices.SortFunc(out, func(a, b machine.Unsettled) int { return ends[a.Call] - ends[b.Call] })
 	return out
-}
-
-// evidence says where in the log the call was settled, and whether somebody has said what it did since.
-func (w *world) evidence(c *call) (settledAt int, known bool) {
-	for i, m := range c.events {
-		b, ok := m.fact.Body.(*journal.Settled)
-		if !ok {
-			continue
-		}
-		before := *c
-		before.events = c.events[:i]
-		if w.state(&before).phase != settled {
-			settledAt = m.at
-		} else if b.Outcome == journal.Done || b.Outcome == journal.ToolFailed {
-			known = true
-		}
-	}
-	return settledAt, known
 }
 
 // openUnknown are the open calls whose effect nobody knows, in the frame and those inside [M17.13].
@@ -314,8 +292,12 @@ func (w *world) unsettled(c *call, s callState, standing machine.Standing) machi
 	if standing != machine.StandsRunning {
 		u.Note = s.note
 	}
-	if d := s.verdict; standing == machine.StandsTold && d != nil && d.Verdict == journal.GiveUp && d.Why != "" {
+	told := standing == machine.StandsTold
+	if d := s.verdict; told && d != nil && (d.Verdict == journal.GiveUp || d.Verdict == journal.Reject) && d.Why != "" {
 		u.Note = d.Why
+	}
+	if told {
+		u.Interruption = fmt.Sprintf("%s#%d", w.inside(c), s.stage)
 	}
 	asks := standing == machine.StandsExternal || standing == machine.StandsInDoubt && !s.ask && !c.told(s)
 	if asks && !w.closed() {

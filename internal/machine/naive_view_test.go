@@ -211,8 +211,8 @@ func (w *world) approver(c *call) (by string, approvals int) {
 	if d != nil && d.Verdict == journal.Approve {
 		by = d.By
 	}
-	for stage := 1; c.decision(stage) != nil; stage++ {
-		if d := c.decision(stage); d.Verdict == journal.Approve {
+	for stage := 1; stage < w.state(c).stage; stage++ {
+		if d := c.decision(stage); d != nil && d.Verdict == journal.Approve {
 			by = d.By
 			approvals++
 		}

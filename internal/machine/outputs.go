@@ -27,6 +27,15 @@ func UnknownText(key string) string {
 		"Do not assume that it failed. Its idempotency key is " + key + "."
 }
 
+// EditedText is what the model reads before the output of a call that ran with other
+// arguments than its own; empty if edited is [M9.7].
+func EditedText(edited string) string {
+	if edited == "" {
+		return ""
+	}
+	return "The reviewer changed the arguments to " + edited + ".\n"
+}
+
 // output builds the output item of a call.
 func (f *Frame) output(c *call, text string) item.Item {
 	it := f.history[c.slot].item
@@ -56,10 +65,17 @@ func (c *call) ending() journal.Outcome {
 	switch v := c.verdict(); {
 	case v != nil && v.Verdict == journal.Settle:
 		return journal.Decreed
-	case v != nil && v.Verdict == journal.GiveUp:
+	case v != nil && v.Verdict == journal.GiveUp, c.rejectedLate():
 		return journal.Unknown
 	}
 	return journal.Rejected
+}
+
+// rejectedLate says that a decided call was rejected when an attempt may have happened: it had
+// asked again.
+func (c *call) rejectedLate() bool {
+	n := len(c.later)
+	return c.exposed && c.spec.Class != journal.ReadOnly && n > 0 && c.later[n-1].Verdict == journal.Reject
 }
 
 // [M9.10] A decided call is settled by its verdict.
@@ -71,14 +87,25 @@ func (f *Frame) settleDecided(c *call) bool {
 		return f.settleUnknown(c)
 	case v != nil && v.Verdict == journal.Approve:
 		s.Output = c.plan.Output
-	case v != nil && (v.Verdict == journal.Settle || v.Text != ""):
-		s.Output = f.output(c, v.Text)
-	case c.plan.Reject != "":
-		s.Output = f.output(c, c.plan.Reject)
+	case v != nil && v.Verdict == journal.Settle:
+		s.Output = f.output(c, EditedText(c.edited)+v.Text)
+	case c.rejectedLate():
+		s.Output = f.output(c, c.rejection(v)+"\n"+f.unknownText(c))
 	default:
-		s.Output = f.output(c, RejectedText)
+		s.Output = f.output(c, c.rejection(v))
 	}
 	return f.add(s)
+}
+
+// rejection is what the model reads of a call that was rejected, or denied.
+func (c *call) rejection(v *journal.Decided) string {
+	switch {
+	case v != nil && v.Text != "":
+		return v.Text
+	case c.plan.Reject != "":
+		return c.plan.Reject
+	}
+	return RejectedText
 }
 
 // [M15.3] An open call of a cancelled run did not run, or nobody knows.
@@ -89,6 +116,11 @@ func (f *Frame) settleCancelled(c *call) bool {
 	return f.add(&journal.Settled{ID: c.id, Outcome: journal.Dropped, Output: f.dropped(c)})
 }
 
+// unknownText is what the model reads of a call whose outcome is unknown [M8.10].
+func (f *Frame) unknownText(c *call) string {
+	return EditedText(c.edited) + UnknownText(f.KeyOf(c.id))
+}
+
 func (f *Frame) settleUnknown(c *call) bool {
-	return f.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: f.output(c, UnknownText(f.KeyOf(c.id)))})
+	return f.add(&journal.Settled{ID: c.id, Outcome: journal.Unknown, Output: f.output(c, f.unknownText(c))})
 }

@@ -1,6 +1,9 @@
 package machine
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestM8_16_WhatIsToBeAskedAbout(t *testing.T) {
 	// Only a call whose repeat may do harm, and that may have happened, is asked about.
@@ -76,6 +79,12 @@ start t1.0.2 key pawl_401017e1 not after 13000`)
 1 call c1 a {}
 2 output c1 (cancelled)
 settled 3, in the session 0`)
+
+	// A decision on what nobody knew does not count for what comes after it, nor does its stage come again [M9.1].
+	late := planned(t, "start", "tool a recover", "call c1 a {}").given("claim gone", "settle t1.0.1 unknown")
+	late.then("interruptions", "in-doubt 1.0#1 c1 a {}\n").given("claim gone", "absent t1.0.1", "claim gone", "settle t1.0.2 unknown")
+	late.then("interruptions", "in-doubt 1.0#2 c1 a {}\n").refused(notDueText, "decide 1.0#1 retry", "decide 1.0#1 settle | done")
+	late.given("decide 1.0#2 retry").refused(sameText, "decide 1.0#2 retry").refused(notDueText, "decide 1.0#1 retry")
 
 	// The attempt before it may have happened all the same.
 	b := planned(t, "start", "tool a recover", "call c1 a {}").given("claim gone", "settle t1.0.1 unknown", "decide 1.0#1 retry", "claim gone")
@@ -176,8 +185,8 @@ running t1.7.0 c8 pay attempt=1 begun=1000`)
 	s.given("settle t1.7.1 done", "settle t1.6.1 pending | the bank", "settle t1.0.1 unknown error | no answer", "settle t1.1.1 done", "settle t1.4.1 unknown error | hm", "wait 1s")
 	s.given("settle t1.2.1 unknown", "settle t1.2.2 unknown", "settle t1.2.3 unknown error | odd", "claim gone") // of t1.3 and t1.5
 	s.then("unsettled", `
-told t1.0.0 c1 pay attempt=1 begun=1000  no answer
-told t1.2.0 c3 put attempt=3 begun=2000  odd
+told t1.0.0 c1 pay attempt=1 begun=1000 1.0#1 no answer
+told t1.2.0 c3 put attempt=3 begun=2000 1.2#1 odd
 in-doubt t1.3.0 c4 wipe attempt=1 begun=1000 1.3#1
 in-doubt t1.4.0 c5 ask attempt=1 begun=1000  hm
 in-doubt t1.5.0 c6 pay attempt=1 begun=1000 1.5#1
@@ -185,20 +194,20 @@ external t1.6.0 c7 pay attempt=1 begun=1000 1.6#1 the bank`)
 	// An answer is known; giving up is not.
 	s.given("decide 1.5#1 settle | paid", "decide 1.3#1 giveup why=lost", "settle t1.6.1 failed", "settle t1.4.1 done")
 	s.then("unsettled", `
-told t1.0.0 c1 pay attempt=1 begun=1000  no answer
-told t1.2.0 c3 put attempt=3 begun=2000  odd
-told t1.3.0 c4 wipe attempt=1 begun=1000  lost`)
+told t1.0.0 c1 pay attempt=1 begun=1000 1.0#1 no answer
+told t1.2.0 c3 put attempt=3 begun=2000 1.2#1 odd
+told t1.3.0 c4 wipe attempt=1 begun=1000 1.3#2 lost`)
 	// Evidence that says what happened, from any attempt [M8.13].
 	s.given("settle t1.0.1 unknown error | again", "settle t1.2.1 done | put", "settle t1.3.1 failed | no file")
-	s.then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000  no answer")
+	s.then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000 1.0#1 no answer")
 
 	// A cancelled run; the open call waits for its body.
 	c := planned(t, "start", "tool pay\ntool look readonly recover", "call c1 pay {}\ncall c2 pay {}\ncall c3 look {}").given("settle t1.0.1 pending", "claim gone")
-	c.given("cancel").then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000\ntold t1.1.0 c2 pay attempt=1 begun=1000")
+	c.given("cancel").then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000 1.0#1\ntold t1.1.0 c2 pay attempt=1 begun=1000 1.1#1")
 
 	// The calls of a run are not those of its fork.
 	f := planned(t, "start", "tool pay\ntool buy ask", "call c1 pay {}\ncall c2 buy {}").given("settle t1.0.1 unknown", "fork run=run-2", "claim", "decide 1.1#0 approve", "settle t1.1.1 unknown")
-	f.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000")
+	f.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000 1.1#1")
 }
 
 func TestM9_14_AskedAgain(t *testing.T) {
@@ -218,10 +227,55 @@ status running`)
 	s.refused(sameText, "decide 1.0#1 approve").refused(decidedText, "decide 1.0#1 reject")
 	s.then("decide 1.0#2 reject | no", "append decided 1.0#2 reject\nappend settled t1.0.0 rejected output c1 no\nsync\nstart p2.0.1 upto 3\nstatus running")
 
+	// Whoever rejects a repeat does not say that nothing happened before [M9.10]. A look changed nothing, and a call
+	// that was found absent did not happen.
+	unknown := "\nThe outcome of this tool call is unknown: it may or may not have taken effect. Do not assume that it failed. Its idempotency key is " + Key("run-1", "", s.effect("t1.0.0")) + "."
+	for tool, want := range map[string]string{
+		"tool pay idempotent":       "unknown output c1 no" + unknown,
+		"tool pay idempotent fresh": "rejected output c1 no",
+		"tool pay readonly":         "rejected output c1 no",
+		"tool pay transactional":    "rejected output c1 no",
+	} {
+		spec, fresh := strings.CutSuffix(tool, " fresh")
+		r := planned(t, "start", spec, "call c1 pay {}")
+		attempt := "t1.0.1"
+		if !fresh {
+			r.given("claim")
+			attempt = "t1.0.2"
+		}
+		r.given("settle "+attempt+" asks").then("decide 1.0#1 reject | no", "append decided 1.0#1 reject\nappend settled t1.0.0 "+want+"\nsync\nstart p2.0.1 upto 3\nstatus running")
+	}
+	d := planned(t, "start", "tool pay idempotent expires=5000", "call c1 pay {}").given("claim", "settle t1.0.2 asks", "wait 5s")
+	d.then("ready", "append expired 1.0#1\nappend settled t1.0.0 unknown output c1 "+ExpiredText+unknown+"\nsync\nstart p2.0.1 upto 3\nstatus running")
+	d.then("unsettled", "told t1.0.0 c1 pay attempt=2 begun=1000 1.0#2")
+
 	// A sticky decision does not answer the tool's own question.
 	n := planned(t, "start parallel=1", "tool pay ask", "call c1 pay {}\ncall c2 pay {}").given("decide 1.0#0 approve", "settle t1.0.1 asks", "decide 1.1#0 approve sticky")
 	n.then("interruptions", "approval 1.0#1 c1 pay {}\n")
 	n.given("settle t1.1.1 asks").then("interruptions", "approval 1.0#1 c1 pay {}\napproval 1.1#1 c2 pay {}\n")
+}
+
+func TestM9_20_Findings(t *testing.T) {
+	s := planned(t, "start", "tool pay ask\ntool buy\ntool look readonly", "call c1 pay {\"cents\":5}\ncall c2 buy {}\ncall c3 look {}\ncall c4 buy {}")
+	s.given("decide 1.0#0 approve args={\"cents\":4}", "claim gone", "decide 1.0#1 giveup", "decide 1.1#1 giveup", "decide 1.3#1 settle | bought", "settle t1.2.2 unknown", "settle t1.2.3 unknown", "settle t1.2.4 unknown")
+	s.given("prepared", "respond\nmessage bye", "plan")
+	before := s.do("history")
+	s.then("unsettled", "told t1.0.0 c1 pay attempt=1 begun=1000 1.0#2\ntold t1.1.0 c2 buy attempt=1 begun=1000 1.1#2")
+	s.refused(notDueText, "decide 1.0#3 settle", "decide 1.2#1 settle", "decide 1.3#2 settle", "decide 1.1#0 settle").refused(digestText, "decide 1.0#2 settle digest=plan")
+	s.refused(verdictText, "decide 1.0#2 retry", "decide 1.0#2 giveup", "decide 1.0#2 approve", "decide 1.0#2 settle sticky", "decide 1.0#2 settle args={}")
+	s.then("decide 1.0#2 settle | paid", "append decided 1.0#2 settle\nsync")
+	s.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000 1.1#2")
+	s.refused(sameText, "decide 1.0#2 settle by=bob | paid").refused(decidedText, "decide 1.0#2 settle | not paid").refused(notDueText, "decide 1.0#3 settle")
+	s.given("settle t1.0.1 done").then("history", before) // evidence all the same [M8.13]
+	s.given("settle t1.1.1 failed").refused(notDueText, "decide 1.1#2 settle").then("unsettled", "")
+
+	// In a cancelled run, before and after its end; while the call is open it is no finding.
+	c := planned(t, "start", "tool pay\ntool buy", "call c1 pay {}\ncall c2 buy {}").given("settle t1.0.1 unknown")
+	c.refused(notDueText, "decide 1.1#1 settle").given("cancel", "decide 1.0#1 settle | paid", "settle t1.1.1 unknown")
+	c.then("unsettled", "told t1.1.0 c2 buy attempt=1 begun=1000 1.1#1").given("decide 1.1#1 settle").then("unsettled", "")
+
+	// What a run left unknown its fork cannot find out.
+	planned(t, "start", "tool pay\ntool buy ask", "call c1 pay {}\ncall c2 buy {}").given("settle t1.0.1 unknown", "fork run=run-2", "claim").refused(notDueText, "decide 1.0#1 settle")
 }
 
 func TestM9_15_Deadlines(t *testing.T) {

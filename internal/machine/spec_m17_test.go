@@ -326,9 +326,9 @@ func TestM17_13_UnsettledInFrames(t *testing.T) {
 		nested("1.3", "tool pay", "call n1 pay {}\ncall n2 pay {}")
 	s.given("settle t1.0.1 pending | a person").in("1.1", "settle t1.1.1 unknown error | timeout").in("1.3", "settle t1.0.1 unknown").given("settle t1.2.1 unknown")
 	s.then("unsettled", `
-told t1.2.0 c3 pay attempt=1 begun=1000
-1.3: told t1.0.0 n1 pay attempt=1 begun=1000
-1.1: told t1.1.0 n2 pay attempt=1 begun=1000  timeout
+told t1.2.0 c3 pay attempt=1 begun=1000 1.2#1
+1.3: told t1.0.0 n1 pay attempt=1 begun=1000 1.3/1.0#1
+1.1: told t1.1.0 n2 pay attempt=1 begun=1000 1.1/1.1#1 timeout
 external t1.0.0 c1 pay attempt=1 begun=1000 1.0#1 a person
 1.1: running t1.0.0 n1 pay attempt=1 begun=1000
 1.3: running t1.1.0 n2 pay attempt=1 begun=1000`)

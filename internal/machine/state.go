@@ -88,6 +88,7 @@ type turn struct {
 	open          bool // an attempt is intended and has no outcome
 	doubt         bool // that attempt's outcome is unknown
 	again         bool // no attempt is open; another is due
+	absent        int  // how often an earlier attempt was found absent
 	retryAt       int64
 }
 
@@ -149,6 +150,7 @@ type call struct {
 	deadline  int64  // of its approval, 0 without
 	unknown   int
 	checked   bool // guardrails let it start
+	absent    int  // attempts that were found not to have happened
 
 	approval *journal.Decided   // the call's own decision at stage 0
 	ruling   *journal.Decided   // the decision that lets it run or not: its own or a sticky one

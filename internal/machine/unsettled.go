@@ -35,7 +35,8 @@ type Unsettled struct {
 	Begun int64
 	// Note is what came with the outcome, or why somebody gave up. Empty after a crash.
 	Note string
-	// Interruption is the id of the call's open interruption, empty without one.
+	// Interruption is the id of the call's open interruption, or that under which a
+	// finding is taken [M9.20]; empty without one.
 	Interruption string
 }
 
@@ -45,7 +46,9 @@ func (m *Machine) Unsettled() iter.Seq[Unsettled] {
 	return func(yield func(Unsettled) bool) {
 		for _, f := range m.frames {
 			for _, c := range f.unknowns {
-				if !yield(f.unsettled(c, StandsTold)) {
+				u := f.unsettled(c, StandsTold)
+				u.Interruption = InterruptionID(f.name, c.id, c.stage())
+				if !yield(u) {
 					return
 				}
 			}
@@ -90,8 +93,8 @@ func (f *Frame) unsettled(c *call, s Standing) Unsettled {
 	if s != StandsRunning { // the note is of an attempt before
 		u.Note = c.note
 	}
-	if n := len(c.later); s == StandsTold && n > 0 && c.later[n-1].Verdict == journal.GiveUp && c.later[n-1].Why != "" {
-		u.Note = c.later[n-1].Why
+	if v := c.verdict(); s == StandsTold && v != nil && (v.Verdict == journal.GiveUp || c.rejectedLate()) && v.Why != "" {
+		u.Note = v.Why
 	}
 	if _, asked := c.openKind(); asked && !f.closed() {
 		u.Interruption = InterruptionID(f.name, c.id, c.stage())
@@ -107,9 +110,17 @@ func (f *Frame) unknown(c *call) {
 	}
 }
 
-// evidence drops a call of which somebody has said what it did [M8.13].
+// evidence takes what an attempt of a settled call says after all [M8.13].
 func (f *Frame) evidence(c *call, b *journal.Settled) {
 	if b.Outcome == journal.Done || b.Outcome == journal.ToolFailed {
-		f.unknowns = slices.DeleteFunc(f.unknowns, func(o *call) bool { return o == c })
+		f.known(c)
 	}
+}
+
+// isUnknown says that the call is settled as unknown, and nobody has said what it did.
+func (f *Frame) isUnknown(c *call) bool { return slices.Contains(f.unknowns, c) }
+
+// known drops a call of which somebody has said what it did.
+func (f *Frame) known(c *call) {
+	f.unknowns = slices.DeleteFunc(f.unknowns, func(o *call) bool { return o == c })
 }

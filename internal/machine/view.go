@@ -253,6 +253,10 @@ func (f *Frame) Results() []Result {
 	return list
 }
 
+// FoundAbsent counts how often an earlier attempt of the turn's request was found absent. It may have
+// been processed since [M5.6].
+func (f *Frame) FoundAbsent() int { return f.turn.absent }
+
 // Run, Started, Session, Turn, ... are what the ledger says of the run.
 func (m *Machine) Run() string                { return m.id }
 func (f *Frame) Started() *journal.Started    { return f.started }

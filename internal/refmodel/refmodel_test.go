@@ -192,7 +192,11 @@ func (w *world) decide(res *pawl.Result, asked map[string]bool) error {
 			list = append(list, w.approval(in))
 		case happened:
 			w.set.Run.Decreed[in.CallID] = true
-			list = append(list, pawl.Settle(in.ID, "ann", w.expected(in.CallID)))
+			returned := w.expected(in.CallID)
+			if _, text, edited := strings.Cut(returned, ".\n"); edited {
+				returned = text // what was edited is told all the same
+			}
+			list = append(list, pawl.Settle(in.ID, "ann", returned))
 		default:
 			list = append(list, pawl.Retry(in.ID, "ann"))
 		}

@@ -63,7 +63,7 @@ type bookCall struct {
 	plan     journal.PlannedCall
 	identity string // of its tool, empty if it has none
 	begun    bool   // an attempt began, or it is settled
-	decided  bool   // it has a decision of its own
+	decided  bool   // it has a decision of its own on what its rule asks
 	standing standing
 }
 
@@ -142,7 +142,7 @@ func (b *book) decide(d *journal.Decided) {
 	if own == nil {
 		return
 	}
-	own.decided = true
+	own.decided = own.decided || d.Stage == 0 // a later one is about what became of it
 	if !d.Sticky || own.identity == "" {
 		return
 	}

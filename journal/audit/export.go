@@ -212,10 +212,7 @@ func ReadExport(export []byte) (run string, records []journal.Record, err error)
 // membersOf returns the members of a JSON object, each in its canonical form.
 func membersOf(text []byte) (map[string]string, error) {
 	members := map[string]string{}
-	err := jsonscan.Object(text, func(key, value []byte) error {
-		if _, twice := members[string(key)]; twice {
-			return fmt.Errorf("member %q is there twice", key)
-		}
+	err := jsonscan.UniqueObject(text, func(key, value []byte) error {
 		canonical, err := jsonscan.AppendCanonical(nil, value, jsonscan.MaxDepth)
 		members[string(key)] = string(canonical)
 		return err

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/journal/audit"
+	"github.com/pawl-agents/pawl/pawltest"
 )
 
 func call(n, p int) journal.EffectID {
@@ -56,6 +58,41 @@ func TestProve(t *testing.T) {
 		if err != nil || strings.Contains(string(text), "Refund me.") || strings.Contains(string(text), "settings") {
 			t.Errorf("%s: the proof has the input or a manifest: %v", p.Call, err)
 		}
+	}
+}
+
+// A call that a sticky decision let run, and that somebody settled: both are in its proof (S10.6).
+func TestProveOfAStickyCallThatWasSettled(t *testing.T) {
+	store := journal.NewMemory()
+	r := pawl.Runner{Store: store}
+	lost := func(context.Context, *pawl.Call, order) (string, error) { return "", pawl.ErrOutcomeUnknown }
+	agent := &pawl.Agent{Name: "Desk", Model: pawltest.NewScriptedModel(calls([3]string{"call_1", "refund", `{"order":9}`}), calls([3]string{"call_2", "refund", `{"order":8}`}), calls()),
+		Tools: []pawl.Tool{pawl.NewTool(pawl.Func[order, string]{Name: "refund", Approve: pawl.AlwaysAsk[order], Run: lost})}}
+	res, err := r.Run(t.Context(), agent, pawl.UserText("Refund me."), &pawl.RunOptions{ID: "ticket-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	always := pawl.Approve(res.Interruptions[0].ID, "ada")
+	always.Always = true
+	if err := r.Decide(t.Context(), "ticket-1", always); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Resume(t.Context(), agent, pawl.RunID("ticket-1"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Decide(t.Context(), "ticket-1", pawl.Settle("2.1#1", "bob", "the money is there")); err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.Read(t.Context(), "ticket-1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := audit.Prove("ticket-1", records, call(2, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "decided responded planned intended settled decided"; kindsOf(p) != want {
+		t.Errorf("facts %s, want %s", kindsOf(p), want)
 	}
 }
 

@@ -39,7 +39,9 @@ type Plan map[int]Reply
 var ErrLost = errors.New("pawl: the answer of the store was lost")
 
 // FaultyDriver is a driver whose appends go wrong by plan. Its other methods are
-// those of the driver it wraps. It is safe for concurrent use.
+// those of the driver it wraps. It lends transactions if that does, and a transaction
+// counts as an append: what it does to the store and its records are what the plan lets
+// get lost. It is safe for concurrent use.
 type FaultyDriver struct {
 	journal.Driver
 	plan Plan
@@ -70,29 +72,87 @@ func (f *FaultyDriver) Append(ctx context.Context, run string, epoch, after uint
 	store := func(ctx context.Context) error {
 		return f.Driver.Append(ctx, run, epoch, after, recs, with...)
 	}
-	f.mu.Lock()
-	f.appends++
-	n := f.appends
-	reply := f.plan[n]
-	if reply == Later {
-		f.late[n] = func() error { return store(context.WithoutCancel(ctx)) }
-	}
-	f.mu.Unlock()
+	n, reply := f.next()
 	switch reply {
-	case Absent, Later:
+	case Absent:
+		return ErrLost
+	case Later:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.late[n] = func() error { return store(context.WithoutCancel(ctx)) }
 		return ErrLost
 	case Stored:
 		_ = store(ctx) // a lost answer says nothing, not even why it was refused
 		return ErrLost
 	case Held:
-		close(f.gates[n].arrived)
-		select {
-		case <-f.gates[n].released:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := f.hold(ctx, n); err != nil {
+			return err
 		}
 	}
 	return store(ctx)
+}
+
+// Transactor returns what lends the transactions of the wrapped driver, nil if that has
+// none. A transaction that is Absent fails after its function has run, as a commit
+// does. It cannot be stored later, since it keeps every other writer out until then: Later
+// is Absent.
+func (f *FaultyDriver) Transactor() journal.Transactor {
+	if t := journal.TransactorOf(f.Driver); t != nil {
+		return faultyTransactor{f, t}
+	}
+	return nil
+}
+
+type faultyTransactor struct {
+	faulty *FaultyDriver
+	inner  journal.Transactor
+}
+
+// Transact implements journal.Transactor.
+func (t faultyTransactor) Transact(ctx context.Context, run string, epoch, after uint64, fn func(ctx context.Context, tx any) ([]journal.Record, error)) error {
+	n, reply := t.faulty.next()
+	switch reply {
+	case Absent, Later:
+		err := t.inner.Transact(ctx, run, epoch, after, func(ctx context.Context, tx any) ([]journal.Record, error) {
+			if _, err := fn(ctx, tx); err != nil {
+				return nil, err
+			}
+			return nil, ErrLost
+		})
+		if errors.Is(err, ErrLost) {
+			return ErrLost
+		}
+		return err
+	case Stored:
+		if err := t.inner.Transact(ctx, run, epoch, after, fn); err != nil {
+			return err
+		}
+		return ErrLost
+	case Held:
+		if err := t.faulty.hold(ctx, n); err != nil {
+			return err
+		}
+	}
+	return t.inner.Transact(ctx, run, epoch, after, fn)
+}
+
+// next counts an append and says what becomes of it.
+func (f *FaultyDriver) next() (n int, reply Reply) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.appends++
+	return f.appends, f.plan[f.appends]
+}
+
+// hold waits until append n is let go.
+func (f *FaultyDriver) hold(ctx context.Context, n int) error {
+	close(f.gates[n].arrived)
+	select {
+	case <-f.gates[n].released:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Appends returns the number of appends so far.

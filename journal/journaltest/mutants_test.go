@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -60,7 +61,46 @@ type mutant struct {
 	post    func(run string, e journal.Entry, err error) error
 	list    func([]journal.RunInfo)
 	backend func() string
+
+	transact func(ctx context.Context, run string, epoch, after uint64, fn lentTo) error
 }
+
+// lentTo is the code that has a transaction.
+type lentTo = func(ctx context.Context, tx any) ([]journal.Record, error)
+
+// Transact implements journal.Transactor.
+func (m *mutant) Transact(ctx context.Context, run string, epoch, after uint64, fn func(ctx context.Context, tx any) ([]journal.Record, error)) error {
+	if m.transact != nil {
+		return m.transact(ctx, run, epoch, after, fn)
+	}
+	return m.lend(ctx, run, epoch, after, fn)
+}
+
+// lend is a Transact for one writer at a time: fn is called in an append that only checks, and its records come after.
+func (m *mutant) lend(ctx context.Context, run string, epoch, after uint64, fn lentTo) error {
+	var recs []journal.Record
+	err := m.Memory.Append(ctx, run, epoch, after, nil, committing(func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("it panicked: %v", p)
+			}
+			if err != nil {
+				err = fmt.Errorf("pawl: %w", err)
+			}
+		}()
+		recs, err = fn(ctx, nil)
+		return err
+	}))
+	if err != nil {
+		return err
+	}
+	return m.Memory.Append(ctx, run, epoch, after, recs)
+}
+
+type committing func() error
+
+// Commit implements journal.Companion.
+func (c committing) Commit(context.Context, any) error { return c() }
 
 func (m *mutant) Claim(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error) {
 	if m.claim != nil {
@@ -267,6 +307,65 @@ var mutants = map[string]struct {
 		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
 			with = slices.DeleteFunc(slices.Clone(with), func(c journal.Companion) bool { return c == journal.Companion(journal.SoleRun{}) })
 			return m.Memory.Append(ctx, run, epoch, after, recs, with...)
+		}
+	}},
+	"says nothing of who has the conversation": {[]string{"S9.23"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			err := m.Memory.Append(ctx, run, epoch, after, recs, with...)
+			if busy, ok := errors.AsType[*journal.BusyError](err); ok {
+				busy.Holder = nil
+			}
+			return err
+		}
+	}},
+	"keeps what it refuses for the conversation": {[]string{"S9.23"}, func(m *mutant) {
+		m.append = func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error {
+			err := m.Memory.Append(ctx, run, epoch, after, recs, with...)
+			if _, ok := errors.AsType[*journal.BusyError](err); ok {
+				_ = m.Memory.Append(ctx, run, epoch, after, recs)
+			}
+			return err
+		}
+	}},
+	"lends before it looks": {[]string{"S9.22"}, func(m *mutant) {
+		m.transact = func(ctx context.Context, run string, epoch, after uint64, fn lentTo) error {
+			recs, err := fn(ctx, nil)
+			if err != nil {
+				return fmt.Errorf("pawl: %w", err)
+			}
+			return m.Memory.Append(ctx, run, epoch, after, recs)
+		}
+	}},
+	"keeps the records of a function that failed": {[]string{"S9.22"}, func(m *mutant) {
+		m.transact = func(ctx context.Context, run string, epoch, after uint64, fn lentTo) error {
+			var failed error
+			err := m.lend(ctx, run, epoch, after, func(ctx context.Context, tx any) (recs []journal.Record, err error) {
+				recs, failed = fn(ctx, tx)
+				return recs, nil
+			})
+			if err == nil && failed != nil {
+				return fmt.Errorf("pawl: %w", failed)
+			}
+			return err
+		}
+	}},
+	"swallows the error of a function": {[]string{"S9.22"}, func(m *mutant) {
+		m.transact = func(ctx context.Context, run string, epoch, after uint64, fn lentTo) error {
+			return m.lend(ctx, run, epoch, after, func(ctx context.Context, tx any) ([]journal.Record, error) {
+				recs, err := fn(ctx, tx)
+				if err != nil {
+					return nil, nil
+				}
+				return recs, nil
+			})
+		}
+	}},
+	"lends twice": {[]string{"S9.22"}, func(m *mutant) {
+		m.transact = func(ctx context.Context, run string, epoch, after uint64, fn lentTo) error {
+			return m.lend(ctx, run, epoch, after, func(ctx context.Context, tx any) ([]journal.Record, error) {
+				_, _ = fn(ctx, tx)
+				return fn(ctx, tx)
+			})
 		}
 	}},
 	"counts no inbox": {[]string{"S9.18"}, func(m *mutant) {

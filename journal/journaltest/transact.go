@@ -11,8 +11,8 @@ import (
 
 // transact checks a driver that is a journal.Transactor.
 func transact(s *store) {
-	d, ok := s.Driver.(journal.Transactor)
-	if !ok {
+	d := journal.TransactorOf(s.Driver)
+	if d == nil {
 		return
 	}
 	calls := 0

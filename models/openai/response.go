@@ -36,33 +36,32 @@ type responseObject struct {
 }
 
 // parseResponse reads a response object. Items are kept as their bytes; what a run does not need is checked for grammar and
-// skipped.
+// skipped. Of a repeated member the last counts; null is as good as absent.
 func parseResponse(data []byte, keepUsage bool) (*responseObject, error) {
 	r := &responseObject{}
 	err := jsonscan.Object(data, func(key, value []byte) error {
-		if jsonscan.IsNull(value) {
-			return nil
-		}
+		null := jsonscan.IsNull(value)
 		var err error
 		switch string(key) {
 		case "id":
-			r.id, err = jsonscan.String(value)
+			r.id, err = optionalString(value)
 		case "status":
-			r.status, err = jsonscan.String(value)
+			r.status, err = optionalString(value)
 		case "output":
-			r.hasOutput = true
-			r.items, err = parseItems(value)
+			if r.hasOutput, r.items = !null, nil; !null {
+				r.items, err = parseItems(value)
+			}
 		case "usage":
-			r.usage = parseUsage(value, keepUsage)
+			if r.usage = nil; !null {
+				r.usage = parseUsage(value, keepUsage)
+			}
 		case "error":
+			r.failure = serverError{}
 			r.failure.read(value)
 		case "incomplete_details":
-			err = jsonscan.Object(value, func(key, value []byte) error {
-				if string(key) == "reason" {
-					r.incomplete = text(value)
-				}
-				return nil
-			})
+			if r.incomplete = ""; !null {
+				r.incomplete, err = textIn(value, "reason")
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
@@ -73,6 +72,25 @@ func parseResponse(data []byte, keepUsage bool) (*responseObject, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// optionalString decodes a JSON string, or null as "".
+func optionalString(value []byte) (string, error) {
+	if jsonscan.IsNull(value) {
+		return "", nil
+	}
+	return jsonscan.String(value)
+}
+
+// textIn returns the text of an object's member.
+func textIn(object []byte, name string) (found string, err error) {
+	err = jsonscan.Object(object, func(key, value []byte) error {
+		if string(key) == name {
+			found = text(value)
+		}
+		return nil
+	})
+	return found, err
 }
 
 func parseItems(array []byte) ([]item.Item, error) {

@@ -34,6 +34,12 @@ func TestBlockingResponse(t *testing.T) {
 		{"all of it", body, false, model.Response{ID: "resp_1", RequestID: "req_1", Items: items, Usage: &counts}},
 		{"raw usage", body, true, model.Response{ID: "resp_1", RequestID: "req_1", Items: items, Usage: &withRaw}},
 		{"no id, no usage", `{"id":null,"status":"completed","output":[],"usage":null}`, false, model.Response{RequestID: "req_1"}},
+		{"names in other letters", `{"ID":"resp_2","id":"resp_1","Status":"failed","output":[{"Type":"function_call","type":"message","TYPE":1}],"Output":[],"Error":{"code":"x"}}`,
+			false, model.Response{ID: "resp_1", RequestID: "req_1",
+				Items: []item.Item{item.FromTrusted(`{"Type":"function_call","type":"message","TYPE":1}`)}}},
+		{"the last of a name counts", `{"id":"resp_2","id":"resp_1","status":"failed","status":null,"output":[{"type":"message"}],"output":[],"error":{"code":"x"},"error":null,` +
+			`"incomplete_details":{"reason":"y"},"incomplete_details":null,"usage":{"input_tokens":1},"usage":null}`,
+			false, model.Response{ID: "resp_1", RequestID: "req_1"}},
 		{"no status", `{"id":"resp_1","output":[]}`, false, model.Response{ID: "resp_1", RequestID: "req_1"}},
 		{"usage without details", `{"status":"completed","output":[],"usage":{"input_tokens":1,"input_tokens_details":null,"output_tokens":null}}`,
 			false, model.Response{RequestID: "req_1", Usage: &model.Usage{InputTokens: 1}}},

@@ -96,6 +96,8 @@ func TestStreamForms(t *testing.T) {
 		{"type only as the name of the frame",
 			"event: response.completed\ndata: {\"response\":{\"id\":\"resp_1\",\"output\":[" + a + "]}}\n\n", []item.Item{itemA}},
 		{"type only in the data", "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"output\":[" + a + "]}}\n\n", []item.Item{itemA}},
+		{"names in other letters", frame("response.completed", `"Type":"response.failed","Response":{"id":"resp_2","output":[]},"response":{"id":"resp_1","output":[`+a+`]}`),
+			[]item.Item{itemA}},
 		{"CRLF, no space after the colon, data over two lines",
 			"event:response.completed\r\ndata:{\"response\":\r\ndata:{\"id\":\"resp_1\",\"output\":[" + a + "]}}\r\n\r\n", []item.Item{itemA}},
 		{"end mark of Chat Completions in between", "data: [DONE]\n\n" + completed(`{"id":"resp_1","output":[`+a+`]}`), []item.Item{itemA}},

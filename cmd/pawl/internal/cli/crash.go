@@ -19,7 +19,9 @@ const hangMark = "pawl: the refund is in the shop, and this process hangs before
 
 // hangInRefund makes the body of an approved refund wait for its end.
 func (a *app) hangInRefund(ctx context.Context, c *pawl.Call) error {
-	var args struct{ Cents int64 }
+	var args struct {
+		Cents int64 `json:"cents"`
+	}
 	if err := json.Unmarshal([]byte(c.Arguments), &args); err != nil || args.Cents < demo.ApprovalLimit {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/sqlstore"
 	"github.com/spf13/cobra"
@@ -18,6 +20,11 @@ RUN is the run's id or a beginning of it that no other run has. CALL is needed i
 
 The decision is stored at once, whatever program the run belongs to. It takes effect when the run goes on:
 resume it, unless a program drives it anyway.`
+
+const settleLong = `
+
+A call that is settled as unknown ("told" in "unsettled") takes --output only, also after its run has ended: what you
+found out is recorded, and the conversation stays as it is.`
 
 // decider are the flags of commands that decide about a call.
 type decider struct {
@@ -70,7 +77,7 @@ func (a *app) rejectCommand() *cobra.Command {
 
 func (a *app) settleCommand() *cobra.Command {
 	var v decider
-	cmd := a.decideCommand("settle", "Say what became of a call: its process died, or its result comes later", &v, pawl.InDoubt, func(id string) pawl.Decision {
+	cmd := a.decideCommand("settle", "Say what became of a call: its process died, its result comes later, or nobody knew", &v, pawl.InDoubt, func(id string) pawl.Decision {
 		switch {
 		case v.retry:
 			return pawl.Retry(id, v.by)
@@ -79,6 +86,7 @@ func (a *app) settleCommand() *cobra.Command {
 		}
 		return pawl.Settle(id, v.by, v.output)
 	})
+	cmd.Long += settleLong
 	cmd.Flags().StringVar(&v.output, "output", "", "it happened, and returned this `TEXT`")
 	cmd.Flags().BoolVar(&v.retry, "retry", false, "it did not happen: run it, with the same arguments and key")
 	cmd.Flags().BoolVar(&v.giveUp, "give-up", false, "nobody knows: tell the model so")
@@ -128,11 +136,13 @@ type decided struct {
 	// Open is how many calls still wait.
 	Open   int    `json:"open"`
 	Resume string `json:"resume,omitempty"`
+	// Found says that the call was settled as unknown: what was found out is recorded, and nothing follows from it.
+	Found bool `json:"found,omitempty"`
 }
 
 func (a *app) decide(ctx context.Context, st *sqlstore.Store, run string, call []string, v *decider, kind pawl.InterruptionKind,
 	decision func(id string) pawl.Decision) (any, error) {
-	runner := &pawl.Runner{Store: st}
+	runner := &pawl.Runner{Store: st, Agents: []*pawl.Agent{demo.Agent()}}
 	state, err := runner.State(ctx, run)
 	if err != nil {
 		return nil, err
@@ -150,8 +160,12 @@ func (a *app) decide(ctx context.Context, st *sqlstore.Store, run string, call [
 	if err != nil {
 		return nil, err
 	}
-	r := decided{Run: run, Call: in.ID, Tool: in.Tool, Verdict: d.Verdict, By: d.By,
-		Open: len(open), Resume: a.resumer(state)}
+	r := decided{Run: run, Call: in.ID, Tool: in.Tool, Verdict: d.Verdict, By: d.By, Open: len(open), Found: in.Kind == ""}
+	if r.Found {
+		a.screen.line("What %s of %s did is recorded, by %s. The model is not told.", printable(in.Tool), printable(run), printable(d.By))
+		return r, nil
+	}
+	r.Resume = a.resumer(state)
 	a.screen.line("%s of %s is decided: %s, by %s.", printable(in.Tool), printable(run), d.Verdict, printable(d.By))
 	if r.Open > 0 {
 		a.screen.line("%d more to decide.", r.Open)
@@ -160,7 +174,8 @@ func (a *app) decide(ctx context.Context, st *sqlstore.Store, run string, call [
 	return r, nil
 }
 
-// pick finds the waiting call that the command line means.
+// pick finds the waiting call that the command line means. One that is not waiting any more, because it is settled as
+// unknown, has no kind.
 func (a *app) pick(state *pawl.RunState, call []string, kind pawl.InterruptionKind) (pawl.Interruption, error) {
 	var open, found []pawl.Interruption
 	var hints []string
@@ -176,11 +191,14 @@ func (a *app) pick(state *pawl.RunState, call []string, kind pawl.InterruptionKi
 			found = append(found, in)
 		}
 	}
+	if len(found) == 0 && kind == pawl.InDoubt {
+		found = told(state, call)
+	}
 	var err error
 	switch {
 	case len(found) == 1:
 		return found[0], nil
-	case len(open) == 0:
+	case len(open) == 0 && len(found) == 0:
 		err = fmt.Errorf("%w: run %s is %s", errNothingOpen, state.Run(), state.Status())
 	case len(found) == 0:
 		err = fmt.Errorf("%w: %q", errNoSuchCall, strings.Join(call, " "))
@@ -191,4 +209,14 @@ func (a *app) pick(state *pawl.RunState, call []string, kind pawl.InterruptionKi
 		hints = []string{a.command("show", state.Run())}
 	}
 	return pawl.Interruption{}, &hintedError{err: err, hints: hints}
+}
+
+// told are the calls settled as unknown that the command line may mean.
+func told(state *pawl.RunState, call []string) (found []pawl.Interruption) {
+	for _, u := range state.Unsettled() {
+		if u.Standing == pawl.StandsTold && (len(call) == 0 || slices.Contains([]string{u.Interruption, u.Call, u.CallID, u.Tool}, call[0])) {
+			found = append(found, pawl.Interruption{ID: u.Interruption, Run: u.Run, Tool: u.Tool, CallID: u.CallID, Arguments: u.Arguments})
+		}
+	}
+	return found
 }

@@ -177,7 +177,9 @@ func (a *app) again(ctx context.Context, args ...string) error {
 	}
 	switch exit.ExitCode() {
 	case exitUsage, exitStore, exitRun:
-		var doc struct{ Error *failure }
+		var doc struct {
+			Error *failure `json:"error"`
+		}
 		_ = json.Unmarshal(out.Bytes(), &doc) // without it the exit code has to do
 		return fmt.Errorf("%s: %w: %+v", strings.Join(args, " "), err, doc.Error)
 	}

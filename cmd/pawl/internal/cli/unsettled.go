@@ -14,7 +14,8 @@ const unsettledLong = `Lists the calls whose effect nobody knows, of all runs of
   external     the tool has started something whose result has not come
   told         it was settled as unknown: the model was told, somebody gave up, or the run was cancelled
 
-A call comes off the list when somebody settles it, or when its tool returns after all.`
+A call comes off the list when somebody settles it, or when its tool returns after all. "settle RUN CALL --output TEXT"
+records what became of it; the model is not told of one that stands "told".`
 
 func (a *app) unsettledCommand() *cobra.Command {
 	var opts pawl.UnsettledOptions

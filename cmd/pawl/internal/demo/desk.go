@@ -62,6 +62,9 @@ func newAgent(shop *Shop, m model.Model, booked func(context.Context, *pawl.Call
 	}
 }
 
+// Agent returns the support desk as it is described: nothing behind it, to compare a decision with. It cannot run.
+func Agent() *pawl.Agent { return newAgent(nil, nil, nil) }
+
 func readers(shop *Shop) []pawl.Tool {
 	return []pawl.Tool{
 		pawl.NewTool(pawl.Func[findArgs, *Customer]{
