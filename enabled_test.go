@@ -85,7 +85,8 @@ func TestEnabledTools(t *testing.T) {
 	})
 }
 
-// A tool that is enabled when it is called runs; one that is not is none of the agent's.
+// A tool that is enabled when it is called runs; one that is not is none of the agent's
+// [S14.1].
 func TestCallOfADisabledTool(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*pawl.Func[charge, string])
@@ -196,7 +197,7 @@ func TestEnabledFails(t *testing.T) {
 }
 
 // A request that is repeated in another process offers what its turn recorded, whatever is
-// enabled by then.
+// enabled by then [S14.2].
 func TestEnabledIsNotAskedForARepeatedRequest(t *testing.T) {
 	var e effects
 	lost := &model.Error{Err: model.ErrStreamCut}

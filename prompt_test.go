@@ -84,7 +84,8 @@ func TestPromptRef(t *testing.T) {
 	}
 }
 
-// A model whose server keeps none is refused before anything happens, also on a resume.
+// A model whose server keeps none is refused before anything happens
+// [S14.4].
 func TestPromptNeedsAModel(t *testing.T) {
 	s := newScript()
 	store := journal.NewMemory()

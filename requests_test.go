@@ -40,7 +40,7 @@ func summed(list []pawl.RequestUsage) (u pawl.Usage) {
 }
 
 // Each attempt is one entry, with the tokens as they were reported or unknown, over a pause and
-// a round trip. Their sum is the usage.
+// a round trip. Their sum is the usage [S14.5].
 func TestRequests(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		var e effects

@@ -23,7 +23,7 @@ func choices(s *script) (list []string) {
 	return list
 }
 
-// A choice that forces a call is the model's again after the agent used a tool.
+// A choice that forces a call is the model's again after the agent used a tool [S14.3].
 func TestToolChoiceIsReset(t *testing.T) {
 	word := func(s string) *pawl.ModelSettings { return &pawl.ModelSettings{ToolChoice: s} }
 	raw := func(s string) *pawl.ModelSettings { return &pawl.ModelSettings{ToolChoiceRaw: s} }
