@@ -18,7 +18,7 @@ import (
 
 func TestInfo(t *testing.T) {
 	got := openai.New(openai.Options{}).Responses("gpt-5.2").Info()
-	want := model.Info{Provider: "openai", Name: "gpt-5.2", UniqueCallIDs: true, ServerState: true}
+	want := model.Info{Provider: "openai", Name: "gpt-5.2", UniqueCallIDs: true, ServerState: true, ServerPrompts: true}
 	if got != want {
 		t.Errorf("Info is %+v, want %+v", got, want)
 	}
