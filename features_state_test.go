@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,6 +41,18 @@ var moreRunFeatures = []feature{
 		}
 		if out, err := item.FunctionOutput("c1", "paid").FunctionCallOutput(); err != nil || out.Text != "paid" {
 			t.Errorf("output %q, %v", out.Text, err)
+		}
+	}},
+	{"R2.35", func(t *testing.T) { // nothing counts as sent before a response accepted it: the next attempt sends the same
+		s := newScript(response("resp_1", call("c1", "look")), failing(&model.Error{Err: model.ErrStreamCut, Retryable: true}), response("resp_2", item.MessageItem("", "done")))
+		s.info.ServerState = true
+		agent := agentWith(s, namedTools("look")...)
+		agent.Settings = &pawl.ModelSettings{Retry: &model.Retry{MaxRetries: 1, InitialDelay: time.Millisecond}}
+		must(t)(new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{AutoPreviousResponseID: true}))
+		for i, a := range s.calls()[1:] {
+			if diff := cmp.Diff([]pawl.Item{item.FunctionOutput("c1", "output of look")}, a.Input); diff != "" || a.Previous != "resp_1" {
+				t.Errorf("attempt %d continues %s (-want +got):\n%s", i+1, a.Previous, diff)
+			}
 		}
 	}},
 	{"L3.13", func(t *testing.T) { // the session has a turn before the next one is asked for, and nothing of a turn that waits
