@@ -64,6 +64,8 @@ type RunContext struct {
 	Turn int
 	// Value is RunOptions.Context.
 	Value any
+	// Invocation is the call that runs the agent as a tool; nil in the run itself.
+	Invocation *Invocation
 }
 
 // SystemPrompt returns what the agent's Instructions say, empty without any.
@@ -191,7 +193,7 @@ func (a *Agent) check(m model.Model, store journal.Driver) error {
 			return &ConfigError{Field: "Agent.Tools", Problem: err.Error()}
 		}
 		if seen[t.name] {
-			return &ConfigError{Field: "Agent.Tools", Problem: fmt.Sprintf("two tools are named %q", t.name)}
+			return twoTools(t)
 		}
 		seen[t.name] = true
 	}
@@ -201,4 +203,12 @@ func (a *Agent) check(m model.Model, store journal.Driver) error {
 		}
 	}
 	return a.checkTransactions(store)
+}
+
+func twoTools(t *Tool) error {
+	problem := fmt.Sprintf("two tools are named %q", t.name)
+	if t.agent != nil {
+		problem += "; give the one that runs an agent another name with AgentToolOptions.Name or AgentFunc.Name"
+	}
+	return &ConfigError{Field: "Agent.Tools", Problem: problem}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -199,7 +200,7 @@ func TestExpiry(t *testing.T) {
 				if !in.Expires.Equal(time.Now().Add(time.Hour)) {
 					t.Errorf("it expires at %v, it is %v", in.Expires, time.Now())
 				}
-				if same := viaJSON(t, res.State()).Interruptions()[0]; same != in {
+				if same := viaJSON(t, res.State()).Interruptions()[0]; !reflect.DeepEqual(same, in) {
 					t.Errorf("in a document: %+v", same)
 				}
 				time.Sleep(tt.after)

@@ -20,8 +20,12 @@ func (d *drive) commit(batches []machine.Range) error {
 	recs := d.encode(d.pending)
 	var with []journal.Companion
 	for _, batch := range batches {
-		own := d.root.session.(ownSession)
-		with = append(with, own.Companion(d.root.batchID(batch.N), storedItems(d.root.m, batch.From, batch.Upto)))
+		f, err := d.frame(batch.Frame)
+		if err != nil {
+			return err
+		}
+		own := f.session.(ownSession)
+		with = append(with, own.Companion(f.batchID(batch.N), storedItems(f.m, batch.From, batch.Upto)))
 	}
 	if len(d.consume) > 0 {
 		with = append(with, journal.Consume(d.consume...))
@@ -39,7 +43,14 @@ func (d *drive) commit(batches []machine.Range) error {
 	return nil
 }
 
-func (f *frame) batchID(n int) string { return fmt.Sprintf("%s/%d", f.d.m.Run(), n) }
+// batchID names a batch to a session: no other batch of any run has the id.
+func (f *frame) batchID(n int) string {
+	id := fmt.Sprintf("%s/%d", f.d.m.Run(), n)
+	if frame := f.m.Name(); frame != "" {
+		id += "@" + frame
+	}
+	return id
+}
 
 // encode draws the salts once: a repeated append writes the same bytes.
 func (d *drive) encode(facts []journal.Fact) []journal.Record {
@@ -133,7 +144,7 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 			d.m.Step(f)
 			stepped = true
 			if _, ok := f.Body.(*journal.Cancelled); ok {
-				d.cancelBodies()
+				d.cancelClosed()
 			}
 		case errors.Is(err, machine.ErrInFlight):
 			continue

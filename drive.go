@@ -18,6 +18,7 @@ type drive struct {
 	r       *Runner
 	store   journal.Driver
 	root    *frame
+	frames  map[string]*frame // of the nested runs that were driven here, by name
 	resumed bool
 	staged  []Decision  // submitted, for the state of an error
 	stays   func() bool // says of the claimed run that it is not to be driven; may be nil
@@ -39,14 +40,15 @@ type drive struct {
 	inEmit bool                      // the reader's code runs
 	gone   bool                      // the reader left
 	causes map[*journal.Failed]error // behind the failures of this drive
-	shown  bool                      // output of the current attempt was visible
 	ended  chan struct{}
 
 	outcomes chan outcome
 	next     chan *body // to a goroutine that has run one
 	queue    []outcome
 	bodies   map[effectRef]*body
-	beside   int  // waits, and questions about calls
+	beside   int                              // waits, questions about calls, and model calls of nested runs
+	requests map[effectRef]context.CancelFunc // those model calls
+	relayed  chan relayed
 	moved    bool // a transaction moved the run on
 	alarm    chan struct{}
 	timer    *time.Timer // sends the alarm
@@ -69,6 +71,7 @@ type outcome struct {
 	of   effectRef
 	body journal.Body // the fact; nil if the effect ended without one
 	err  error        // the error behind a failed fact
+	raw  bool         // what the error means is still to be seen
 }
 
 func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
@@ -156,6 +159,7 @@ func (d *drive) loop() (*Result, error) {
 		rd := d.m.Ready(now.UnixMilli())
 		d.pending = append(d.pending, rd.Facts...)
 		d.handed = rd.Effects
+		d.cancelClosed()
 		if rd.MustSync {
 			if err := d.commit(rd.Batches); err != nil {
 				return nil, d.halt(err)
@@ -225,11 +229,17 @@ func (d *drive) end(status machine.Status) (*Result, error) {
 }
 
 // unchanged refuses to go on while a call that may start has a tool that is gone or
-// another one than when the call was planned.
+// another one than when the call was planned, or a nested run an agent that is gone.
 func (d *drive) unchanged() error {
-	for id := range d.m.Startable() {
-		if err := d.root.changed(id); err != nil {
+	for m := range d.m.Frames() {
+		f, err := d.frame(m.Name())
+		if err != nil {
 			return err
+		}
+		for id := range m.Startable() {
+			if err := f.changed(id); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -250,18 +260,29 @@ func (d *drive) result() (*Result, error) {
 
 // failure is the first error of the drive, or what the ledger says of it.
 func (d *drive) failure() error {
-	f := d.m.Failure()
-	err := d.causes[f]
-	switch {
+	f, frame := d.m.Failure(), d.m.FailedIn()
+	return d.fail(effectRef{frame, f.ID}.String(), d.failed(f, d.m.Frame(frame)))
+}
+
+// failed is the error of a failure: the one behind it, if this drive saw it happen, or what
+// the ledger says. in is the frame in which the run has failed, nil if its caller is told.
+func (d *drive) failed(f *journal.Failed, in *machine.Frame) error {
+	switch err := d.causes[f]; {
+	case f.Code == machine.CodeMaxTurns && in == nil:
+		return &MaxTurnsError{MaxTurns: f.ID.N - 1}
 	case f.Code == machine.CodeMaxTurns:
-		err = &MaxTurnsError{MaxTurns: d.m.MaxTurns()}
+		return &MaxTurnsError{MaxTurns: in.MaxTurns()}
+	case f.Code == machine.CodeExpired && in == nil:
+		return ErrApprovalExpired
 	case f.Code == machine.CodeExpired:
-		call, _ := d.m.Call(f.ID)
-		err = fmt.Errorf("%w: nobody decided on %s in time; resume the run to be asked again", ErrApprovalExpired, call.Spec.Name)
-	case err == nil:
-		err = &FailedError{Code: f.Code, Text: f.Error}
+		call, _ := in.Call(f.ID)
+		return fmt.Errorf("%w: nobody decided on %s in time; resume the run to be asked again", ErrApprovalExpired, call.Spec.Name)
+	case f.Code == machine.CodeMaxDepth:
+		return fmt.Errorf("%w: %d is the most", ErrTooDeep, machine.MaxDepth)
+	case err != nil:
+		return err
 	}
-	return d.fail(effectName(f.ID), err)
+	return &FailedError{Code: f.Code, Text: f.Error}
 }
 
 // effectName names an effect for people.
@@ -277,6 +298,10 @@ func effectName(id journal.EffectID) string {
 		return fmt.Sprintf("reading response %d", id.N)
 	case journal.EffectTool:
 		return fmt.Sprintf("call %d.%d", id.N, id.P)
+	case journal.EffectEnter:
+		return fmt.Sprintf("starting the agent of call %d.%d", id.N, id.P)
+	case journal.EffectLeave:
+		return fmt.Sprintf("the output of the agent of call %d.%d", id.N, id.P)
 	case journal.EffectJudge:
 		return fmt.Sprintf("tool-use decision on response %d", id.N)
 	case journal.EffectSession:
@@ -296,9 +321,9 @@ func effectName(id journal.EffectID) string {
 }
 
 // send shows an event unless the reader left.
-func (d *drive) send(ev Event) {
+func (d *drive) send(ev Event) (stays bool) {
 	if d.emit == nil || d.gone {
-		return
+		return !d.gone
 	}
 	d.inEmit = true
 	stay := d.emit(ev)
@@ -307,6 +332,7 @@ func (d *drive) send(ev Event) {
 		d.gone = true
 		d.stop(context.Canceled)
 	}
+	return stay
 }
 
 // wakeUp makes the driver look into the inbox now. It is called from any goroutine.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -35,31 +36,90 @@ func (d *drive) free() { d.calling.Store(nil) }
 // callModel makes one attempt. Every attempt of a turn sends the same request, also in
 // another process: what the turn recorded is what is sent.
 func (f *frame) callModel(e machine.Effect) (journal.Body, error) {
-	m := f.agent.model(f.opts)
-	man, _ := f.m.Manifest()
-	req := &model.Request{Static: &f.offered(man).static, Input: f.input(e),
-		PreviousResponseID: e.Previous, ConversationID: f.m.Started().Conversation}
 	ctx := f.d.busy()
 	defer f.d.free()
 	if len(f.d.wake) > 0 {
 		return nil, errWoken
 	}
+	call := f.attempt(e)
+	if f.d.gone {
+		return nil, model.ErrAbandoned
+	}
+	return call(ctx, f.d.send)
+}
+
+// startModel makes an attempt of a nested run, beside the driver: agents that were called
+// together work together.
+func (f *frame) startModel(e machine.Effect) {
+	d, of := f.d, effectRef{e.Frame, e.ID}
+	d.beside++
+	var call modelCall
+	if _, err := f.guarded(e, func() (journal.Body, error) { call = f.attempt(e); return nil, nil }); err != nil {
+		d.queue = append(d.queue, d.ending(of, nil, err))
+		return
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	if d.requests == nil {
+		d.requests, d.relayed = make(map[effectRef]context.CancelFunc), make(chan relayed)
+	}
+	d.requests[of] = cancel
+	go func() {
+		o := outcome{of: of, raw: true}
+		defer func() {
+			if v := recover(); v != nil {
+				o.body, o.err = nil, &PanicError{In: of.String(), Value: v, Stack: string(debug.Stack())}
+			}
+			d.deliver(o)
+		}()
+		o.body, o.err = call(ctx, func(ev Event) bool { return d.relay(ctx, ev) })
+	}()
+}
+
+// relayed is an event that somebody beside the driver has for the reader.
+type relayed struct {
+	event Event
+	stays chan bool // whether the reader does
+}
+
+// relay shows an event on the driver's goroutine. It is called from any other.
+func (d *drive) relay(ctx context.Context, ev Event) bool {
+	r := relayed{ev, make(chan bool, 1)}
+	select {
+	case d.relayed <- r:
+		return <-r.stays
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// modelCall makes an attempt of a request; send shows its events.
+type modelCall func(ctx context.Context, send func(Event) bool) (journal.Body, error)
+
+// attempt makes the request of an attempt. Calling it touches nothing that the driver changes.
+func (f *frame) attempt(e machine.Effect) modelCall {
+	man, _ := f.m.Manifest()
+	req := &model.Request{Static: &f.offered(man).static, Input: f.input(e),
+		PreviousResponseID: e.Previous, ConversationID: f.m.Started().Conversation}
+	if f.request.turn != e.ID.N {
+		f.request.turn, f.request.attempts = e.ID.N, e.ID.A-1
+	}
+	if f.request.shown = false; e.ID.A > 1 {
+		f.send(&Reset{Turn: e.ID.N, Attempt: e.ID.A})
+	}
+	in := f.shownIn()
+	return func(ctx context.Context, send func(Event) bool) (journal.Body, error) {
+		return f.call(ctx, e, req, func(ev Event) bool { return send(in(ev)) })
+	}
+}
+
+func (f *frame) call(ctx context.Context, e machine.Effect, req *model.Request, send func(Event) bool) (journal.Body, error) {
 	timeout := req.Static.Settings.Limit()
 	if timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, timeout)
 		defer stop()
 	}
-	if f.request.turn != e.ID.N {
-		f.request.turn, f.request.attempts = e.ID.N, e.ID.A-1
-	}
-	if f.d.shown = false; e.ID.A > 1 {
-		f.d.send(&Reset{Turn: e.ID.N, Attempt: e.ID.A})
-	}
-	if f.d.gone {
-		return nil, model.ErrAbandoned
-	}
-	res, err := m.Call(ctx, req, f.emitter(e.ID))
+	res, err := f.agent.model(f.opts).Call(ctx, req, f.emitter(e.ID, send))
 	if err == nil {
 		err = checkResponse(res)
 	}
@@ -110,7 +170,7 @@ func (f *frame) failedCall(id journal.EffectID, err error) *journal.Failed {
 	}
 	s := f.request.offer.static.Settings
 	n := id.A - f.request.attempts // of this drive: whoever resumes a run tries anew
-	if s == nil || s.Retry == nil || !retryable || !repeatable || f.d.shown || n > s.Retry.MaxRetries {
+	if s == nil || s.Retry == nil || !retryable || !repeatable || f.request.shown || n > s.Retry.MaxRetries {
 		return failed
 	}
 	failed.RetryAt = time.Now().Add(s.Retry.Delay(n, pause)).UnixMilli()
@@ -127,18 +187,16 @@ func usageOf(u *model.Usage) *journal.Usage {
 
 // emitter shows the events of an attempt; nil without a reader, so that the model
 // need not stream.
-func (f *frame) emitter(id journal.EffectID) func(*model.Event) bool {
+func (f *frame) emitter(id journal.EffectID, send func(Event) bool) func(*model.Event) bool {
 	if f.d.emit == nil {
 		return nil
 	}
 	return func(ev *model.Event) bool {
 		if kind, ok := deltaKinds[ev.Kind]; ok {
-			f.d.shown = true
-			f.d.send(&Delta{Kind: kind, Text: ev.Delta, Turn: id.N, Attempt: id.A, ItemID: ev.ItemID, OutputIndex: ev.OutputIndex})
-		} else {
-			f.d.send(&RawModelEvent{Type: ev.Type, Data: slices.Clone(ev.Raw), Turn: id.N, Attempt: id.A})
+			f.request.shown = true
+			return send(&Delta{Kind: kind, Text: ev.Delta, Turn: id.N, Attempt: id.A, ItemID: ev.ItemID, OutputIndex: ev.OutputIndex})
 		}
-		return !f.d.gone
+		return send(&RawModelEvent{Type: ev.Type, Data: slices.Clone(ev.Raw), Turn: id.N, Attempt: id.A})
 	}
 }
 

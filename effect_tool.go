@@ -219,6 +219,9 @@ func (b *body) enter(note string) (out Item, err error) {
 
 func (t *Tool) errorText(ctx context.Context, c *Call, err error) (text string) {
 	text = "The tool failed: " + err.Error()
+	if t.agent != nil {
+		text = agentFailed(err)
+	}
 	if t.onError == nil {
 		return text
 	}

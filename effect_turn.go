@@ -18,6 +18,7 @@ type request struct {
 	others     []*offer // of turns before, with the same instructions and prompt
 	turn       int      // the turn of the request
 	attempts   int      // of that turn, before this drive
+	shown      bool     // output of the newest attempt was visible
 }
 
 // prepare makes the turn's request. What does not change between turns is made once.
@@ -50,7 +51,7 @@ func (f *frame) recorded(o *offer) int {
 }
 
 func (f *frame) runContext() RunContext {
-	return RunContext{Run: f.d.m.Run(), Agent: f.agent, Turn: f.m.Turn(), Value: f.opts.Context}
+	return RunContext{Run: f.d.m.Run(), Agent: f.agent, Turn: f.m.Turn(), Value: f.opts.Context, Invocation: f.invoked}
 }
 
 // turnContext is what user code sees of a turn that is being prepared.

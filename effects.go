@@ -16,7 +16,10 @@ import (
 // start starts an effect. Tools, questions about calls and waits go on beside the driver;
 // everything else has ended when start returns. An error stops the driving.
 func (d *drive) start(e machine.Effect) error {
-	f := d.root
+	f, err := d.frame(e.Frame)
+	if err != nil {
+		return err
+	}
 	of := effectRef{e.Frame, e.ID}
 	switch {
 	case d.stopsBefore(e):
@@ -29,8 +32,17 @@ func (d *drive) start(e machine.Effect) error {
 		return nil
 	case isReconcileOfCall(e.ID):
 		return f.startRecover(e)
+	case isBeside(of):
+		f.startModel(e)
+		return nil
 	}
-	body, err := f.inline(e)
+	body, err := f.guarded(e, func() (journal.Body, error) { return f.inline(e) })
+	d.queue = append(d.queue, d.ending(of, body, err))
+	return nil
+}
+
+// ending is the outcome of an effect that cannot be left open.
+func (d *drive) ending(of effectRef, body journal.Body, err error) outcome {
 	o := outcome{of: of, body: body, err: err}
 	switch {
 	case err == nil:
@@ -40,16 +52,14 @@ func (d *drive) start(e machine.Effect) error {
 		o.body, o.err = nil, nil
 	case body == nil:
 		// A request whose call panicked may have been processed.
-		o.body = &journal.Failed{ID: e.ID, Code: code(err), Error: errorText(err), Unknown: e.ID.Kind == journal.EffectModel}
+		o.body = &journal.Failed{ID: of.id, Code: code(err), Error: errorText(err), Unknown: of.id.Kind == journal.EffectModel}
 	}
-	d.queue = append(d.queue, o)
-	return nil
+	return o
 }
 
-// isBeside says that an effect goes on beside the driver and is no body: if its outcome
-// answers nothing any more, nothing is lost.
-func isBeside(id journal.EffectID) bool {
-	return id.Kind == journal.EffectWait || isReconcileOfCall(id)
+// isBeside says that an effect goes on beside the driver and is no body.
+func isBeside(of effectRef) bool {
+	return of.id.Kind == journal.EffectWait || isReconcileOfCall(of.id) || of.id.Kind == journal.EffectModel && of.frame != ""
 }
 
 func isReconcileOfCall(id journal.EffectID) bool {
@@ -61,7 +71,8 @@ func errorText(err error) string { return strings.ToValidUTF8(err.Error(), "\uFF
 
 var errWoken = errors.New("pawl: the driver was woken to cancel the run")
 
-func (f *frame) inline(e machine.Effect) (body journal.Body, err error) {
+// guarded makes a panic of an effect's code an error.
+func (f *frame) guarded(e machine.Effect, run func() (journal.Body, error)) (body journal.Body, err error) {
 	defer func() {
 		if f.d.inEmit {
 			return // the panic is the reader's own
@@ -70,6 +81,10 @@ func (f *frame) inline(e machine.Effect) (body journal.Body, err error) {
 			body, err = nil, &PanicError{In: effectRef{e.Frame, e.ID}.String(), Value: v, Stack: string(debug.Stack())}
 		}
 	}()
+	return run()
+}
+
+func (f *frame) inline(e machine.Effect) (journal.Body, error) {
 	switch e.ID.Kind {
 	case journal.EffectLoad:
 		return f.load()
@@ -81,6 +96,10 @@ func (f *frame) inline(e machine.Effect) (body journal.Body, err error) {
 		return f.plan()
 	case journal.EffectJudge:
 		return f.judge(e)
+	case journal.EffectEnter:
+		return f.enter(e)
+	case journal.EffectLeave:
+		return f.leave(e)
 	case journal.EffectSession:
 		return f.appendSession(e)
 	case journal.EffectReconcile:
@@ -167,6 +186,8 @@ func (d *drive) wait() {
 	select {
 	case o := <-d.outcomes:
 		d.queue = append(d.queue, o)
+	case r := <-d.relayed:
+		r.stays <- d.send(r.event)
 	case <-d.ctx.Done():
 	case <-d.wake:
 		d.drained = time.Time{}
@@ -218,14 +239,27 @@ func (d *drive) giveUp(all bool) {
 	}
 }
 
+// mayBeUnwanted says that the outcome may answer nothing that is open any more.
+func (o outcome) mayBeUnwanted() bool {
+	switch o.of.id.Kind {
+	case journal.EffectTool, journal.EffectEnter, journal.EffectLeave, journal.EffectWait:
+		return true
+	}
+	return isReconcileOfCall(o.of.id)
+}
+
 // settle steps the outcomes that arrived.
 func (d *drive) settle() error {
 	queue, now := d.queue, time.Now().UnixMilli()
 	d.queue = d.queue[:0]
 	for _, o := range queue {
 		f := d.m.Frame(o.of.frame)
-		if isBeside(o.of.id) {
+		if isBeside(o.of) {
 			d.beside--
+			delete(d.requests, o.of)
+		}
+		if o.raw {
+			o = d.ending(o.of, o.body, o.err)
 		}
 		if o.body == nil {
 			f.Ended(o.of.id)
@@ -244,8 +278,11 @@ func (d *drive) settle() error {
 			continue
 		}
 		fact := journal.Fact{Frame: o.of.frame, Time: now, Body: o.body}
+		if _, ok := o.body.(*journal.Started); ok {
+			fact.Frame = machine.FrameName(o.of.frame, o.of.id)
+		}
 		switch err := d.m.Check(fact); {
-		case errors.Is(err, machine.ErrNotDue) && (o.of.id.Kind == journal.EffectTool || isBeside(o.of.id)):
+		case errors.Is(err, machine.ErrNotDue) && o.mayBeUnwanted():
 			// It answers nothing that is open any more [M2.5].
 			f.Ended(o.of.id)
 			continue
@@ -296,22 +333,34 @@ func (d *drive) await() {
 		grace = DefaultGrace
 	}
 	end := time.Now().Add(grace)
-	for len(d.bodies) > 0 {
+	for len(d.bodies)+len(d.requests) > 0 {
 		d.setAlarm(end)
 		select {
 		case o := <-d.outcomes:
 			d.queue = append(d.queue, o)
+		case r := <-d.relayed:
+			r.stays <- false
 		case <-d.alarm:
 			d.alarmAt = time.Time{}
 			d.left = !time.Now().Before(end)
-			d.giveUp(d.left)
+			if d.giveUp(d.left); d.left {
+				clear(d.requests)
+			}
 		}
 		d.settle()
 	}
 }
 
-func (d *drive) cancelBodies() {
-	for _, b := range d.bodies {
-		b.cancel()
+// cancelClosed cancels the bodies and the model calls whose run is cancelled, or whose nested run was stopped.
+func (d *drive) cancelClosed() {
+	for of, b := range d.bodies {
+		if d.m.Frame(of.frame).Closed() {
+			b.cancel()
+		}
+	}
+	for of, cancel := range d.requests {
+		if d.m.Frame(of.frame).Closed() {
+			cancel()
+		}
 	}
 }

@@ -77,10 +77,21 @@ const (
 	OtherCreated     ItemName = "item_created"
 )
 
-// ToolStarted says that a tool's body is about to run.
+// ToolStarted says that a tool's body, or the agent that it runs, is about to run.
 type ToolStarted struct {
 	Tool, CallID, Key string
 	Attempt           int
+}
+
+// Nested is an event of a nested run, that of an agent that was called as a tool.
+type Nested struct {
+	// Route are the keys of the agents from the run's own to the nested run's.
+	Route []string
+	// Call names the call that runs the agent: an Interruption.ID without its stage. It tells
+	// nested runs of one agent apart.
+	Call string
+	// Event is not itself a Nested: of a run that is nested deeper the route is longer.
+	Event Event
 }
 
 // Paused is the last event of a stream whose run waits for decisions.
@@ -100,6 +111,7 @@ func (*RawModelEvent) event() {}
 func (*Reset) event()         {}
 func (*ItemCreated) event()   {}
 func (*ToolStarted) event()   {}
+func (*Nested) event()        {}
 func (*Paused) event()        {}
 func (*Done) event()          {}
 
@@ -139,21 +151,60 @@ func itemName(it Item) ItemName {
 	return OtherCreated
 }
 
+// shownIn is an event of a frame as the reader of the run's stream gets it.
+func shownIn(m *machine.Frame, ev Event) Event {
+	if m.Name() == "" {
+		return ev
+	}
+	return &Nested{Route: m.Route(), Call: m.Name(), Event: ev}
+}
+
+// send shows an event of the frame.
+func (f *frame) send(ev Event) { f.d.send(shownIn(f.m, ev)) }
+
+// shownIn is shownIn for the events of a request, which are many, and need not be made on the
+// driver's goroutine.
+func (f *frame) shownIn() func(Event) Event {
+	name := f.m.Name()
+	if name == "" {
+		return func(ev Event) Event { return ev }
+	}
+	route := f.m.Route()
+	return func(ev Event) Event { return &Nested{Route: route, Call: name, Event: ev} }
+}
+
+// agentOf returns the agent of a frame; one that cannot be reached has only its key.
+func (d *drive) agentOf(m *machine.Frame) *Agent {
+	if f, err := d.frame(m.Name()); err == nil {
+		return f.agent
+	}
+	return &Agent{Key: m.Started().Agent}
+}
+
 // show tells the stream's reader of facts that are recorded now.
 func (d *drive) show(facts []journal.Fact) {
 	if d.emit == nil {
 		return
 	}
 	for _, f := range facts {
-		showFact(d.m, f, d.send)
+		showFact(d.m, f, d.agentOf, func(ev Event) { d.send(ev) })
 	}
 }
 
 // showFact shows what a fact tells of that the machine has folded. There is one response a
 // turn, so that a response and its turn have the same number.
-func showFact(m *machine.Machine, f journal.Fact, show func(Event)) {
+func showFact(m *machine.Machine, f journal.Fact, agentOf func(*machine.Frame) *Agent, send func(Event)) {
 	frame := m.Frame(f.Frame)
+	show := func(ev Event) { send(shownIn(frame, ev)) }
 	switch b := f.Body.(type) {
+	case *journal.Started:
+		if f.Frame != "" {
+			caller, call := frame.Caller()
+			outer := m.Frame(caller)
+			info, _ := outer.Call(call)
+			send(shownIn(outer, &ToolStarted{Tool: info.Spec.Name, CallID: info.CallID, Key: outer.KeyOf(call), Attempt: 1}))
+			show(&AgentUpdated{Agent: agentOf(frame)})
+		}
 	case *journal.Responded:
 		for _, it := range b.Items {
 			show(&ItemCreated{Name: itemName(it), Item: it, Turn: b.ID.N})

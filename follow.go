@@ -179,7 +179,7 @@ func (f *follower) fact(rec *journal.Record) error {
 		show(&RunStarted{Run: s.Run})
 		show(&AgentUpdated{Agent: f.agent(s.Agent)})
 	}
-	showFact(f.m, fact, show)
+	showFact(f.m, fact, func(m *machine.Frame) *Agent { return f.agent(m.Started().Agent) }, show)
 	if failure := f.m.Failure(); failure != f.failure {
 		if f.failure = failure; failure != nil {
 			show(&RunFailed{Err: &FailedError{Code: failure.Code, Text: failure.Error}})

@@ -16,6 +16,7 @@ type frame struct {
 	agent   *Agent
 	opts    *RunOptions
 	session session.Session
+	invoked *Invocation // the call that runs it, nil for the run itself
 
 	request request
 	read    reading
@@ -39,6 +40,60 @@ func (r effectRef) String() string {
 func (d *drive) use(m *machine.Machine) {
 	d.m = m
 	d.root.m = m.Frame("")
+}
+
+// frame returns the drive's side of a frame. An error says that the agent of a nested run
+// cannot be reached any more, or its session; one that is closed needs no agent.
+func (d *drive) frame(name string) (*frame, error) {
+	if name == "" {
+		return d.root, nil
+	}
+	if f := d.frames[name]; f != nil {
+		return f, nil
+	}
+	m := d.m.Frame(name)
+	caller, call := m.Caller()
+	outer, err := d.frame(caller)
+	if err != nil {
+		return nil, err
+	}
+	info, _ := outer.m.Call(call)
+	f := &frame{d: d, m: m, agent: &Agent{Key: info.Spec.Agent}, opts: &RunOptions{}}
+	if t := outer.agent.runs(info.Spec.Name, info.Spec.Agent); t != nil {
+		f.agent, f.opts = t.agent.agent, t.agent.optionsOf(outer.opts)
+	} else if !m.Closed() {
+		return nil, toolChanged(info, fmt.Sprintf("does not run agent %q any more", info.Spec.Agent))
+	}
+	if f.session, err = d.r.bind(m.Session(), f.opts.Session, false); err != nil {
+		return nil, err
+	}
+	f.invoked = &Invocation{Tool: info.Spec.Name, CallID: info.CallID, Key: outer.m.KeyOf(call), Arguments: argumentsOf(outer.m.Arguments(call))}
+	if d.frames == nil {
+		d.frames = make(map[string]*frame)
+	}
+	d.frames[name] = f
+	return f, nil
+}
+
+// agentIn returns the agent of a frame of a run of the agent, nil if it cannot be reached.
+func (a *Agent) agentIn(m *machine.Machine, frame string) *Agent {
+	if frame == "" {
+		return a
+	}
+	f := m.Frame(frame)
+	if f == nil {
+		return nil
+	}
+	caller, call := f.Caller()
+	outer := a.agentIn(m, caller)
+	if outer == nil {
+		return nil
+	}
+	info, _ := m.Frame(caller).Call(call)
+	if t := outer.runs(info.Spec.Name, info.Spec.Agent); t != nil {
+		return t.agent.agent
+	}
+	return nil
 }
 
 // outputOf returns the output a call of a frame is settled with, zero while it is open or if

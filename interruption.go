@@ -36,7 +36,10 @@ type Interruption struct {
 	Run  string           `json:"run"`
 	// Agent is the key of the agent whose call it is.
 	Agent string `json:"agent"`
-	Tool  string `json:"tool"`
+	// AgentPath are the keys of the agents from the run's own to Agent, if the call is one
+	// of a nested run; nil otherwise.
+	AgentPath []string `json:"agent_path,omitempty"`
+	Tool      string   `json:"tool"`
 	// CallID is the model's id of the call; models reuse it.
 	CallID string `json:"call_id"`
 	// Arguments are what the call would run with, as the model wrote them.
@@ -68,6 +71,9 @@ func interruptionsOf(m *machine.Machine) []Interruption {
 		v := Interruption{ID: machine.InterruptionID(in.Frame, in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: in.Route[len(in.Route)-1],
 			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, Digest: in.Digest,
 			NotBefore: timeOf(in.NotBefore), Expires: timeOf(in.Deadline), Note: in.Note}
+		if in.Frame != "" {
+			v.AgentPath = in.Route
+		}
 		switch in.Kind {
 		case machine.InDoubt:
 			v.Kind = InDoubt
@@ -207,12 +213,16 @@ func askedAbout(f *machine.Frame, call journal.EffectID, stage int) item.Digest 
 func (s *RunState) checkEdits(agent *Agent, decisions []Decision) error {
 	m := s.fold()
 	for _, d := range decisions {
-		_, call, _, err := machine.ParseInterruptionID(d.Interruption)
+		frame, call, _, err := machine.ParseInterruptionID(d.Interruption)
 		if err != nil || d.Arguments == "" {
 			continue // what else is wrong is found when it is submitted
 		}
-		info, _ := m.Call(call)
-		if t := agent.tool(info.Spec.Name); t != nil && t.id == info.Spec.Identity {
+		a := agent.agentIn(m, frame)
+		if a == nil {
+			continue
+		}
+		info, _ := m.Frame(frame).Call(call)
+		if t := a.tool(info.Spec.Name); t != nil && t.id == info.Spec.Identity {
 			if err := t.schema.Validate(d.Arguments); err != nil {
 				return s.refused(because(ErrDecision, fmt.Errorf("the arguments for %s: %s", d.Interruption, bare(err))))
 			}

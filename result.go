@@ -41,23 +41,32 @@ type Result struct {
 	LastResponseID string
 	// Turns counts the model turns so far.
 	Turns int
+	// Invocation is set in the result of an agent that was called as a tool, which
+	// AgentFunc.Output gets: it is the call. LastResponseID, Turns, FinalOutput, NewItems and
+	// ToInputList are the nested run's then; everything else is the whole run's.
+	Invocation *Invocation
 
-	machine *machine.Machine
-	frame   *machine.Frame
-	state   *RunState
-	output  OutputType
+	frame  *machine.Frame
+	state  *RunState
+	output OutputType
 }
 
 func newResult(m *machine.Machine, s *RunState) *Result {
 	r := &Result{Run: m.Run(), Status: statusOf(m), Interruptions: interruptionsOf(m), Usage: m.Usage(),
-		LastResponseID: m.ResponseID(), Turns: m.Turn(), machine: m, frame: m.Frame(""), state: s}
-	if f := m.Finished(); f != nil && !f.Cancelled {
-		r.FinalOutput = f.Text
-		if f.At >= 0 {
-			r.FinalOutput = textOf(m.At(f.At))
-		}
-	}
+		LastResponseID: m.ResponseID(), Turns: m.Turn(), frame: m.Frame(""), state: s}
+	r.FinalOutput = finalOutput(r.frame)
 	return r
+}
+
+func finalOutput(m *machine.Frame) string {
+	switch f := m.Finished(); {
+	case f == nil || f.Cancelled:
+		return ""
+	case f.At >= 0:
+		return textOf(m.At(f.At))
+	default:
+		return f.Text
+	}
 }
 
 // textOf returns the text of a message or of a call's output.

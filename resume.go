@@ -60,6 +60,9 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		if err := agent.check(m, d.store); err != nil {
 			return stored.refused(err)
 		}
+		if err := agent.checkAgentTools(opts, d.store, nil); err != nil {
+			return stored.refused(err)
+		}
 		if err := opts.check(m, true); err != nil {
 			return stored.refused(err)
 		}
@@ -361,8 +364,10 @@ func (f *frame) changed(id journal.EffectID) error {
 		return nil // it is answered with that
 	case t == nil:
 		return toolChanged(info, "is gone")
-	case t.id != info.Spec.Identity:
+	case t.id != info.Spec.Identity || (t.agent != nil) != (info.Spec.Agent != ""):
 		return toolChanged(info, "takes other arguments now")
+	case info.Spec.Agent != "" && t.agent.agent.key() != info.Spec.Agent:
+		return toolChanged(info, fmt.Sprintf("runs agent %q now, not %q", t.agent.agent.key(), info.Spec.Agent))
 	case info.Spec.Class == Transactional && t.effect != Transactional:
 		return toolChanged(info, "does not work in the store's transaction any more")
 	}

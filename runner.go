@@ -197,6 +197,9 @@ func (r *Runner) started(agent *Agent, input Input, opts *RunOptions) (*journal.
 	if err := agent.check(m, r.store()); err != nil {
 		return nil, err
 	}
+	if err := agent.checkAgentTools(opts, r.store(), nil); err != nil {
+		return nil, err
+	}
 	if err := opts.check(m, false); err != nil {
 		return nil, err
 	}

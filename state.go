@@ -225,7 +225,11 @@ func (s *RunState) Fork(id string) (*RunState, error) {
 	case len(s.unsaved) > 0 || m.Exposed():
 		return nil, s.refused(fmt.Errorf("%w: a call may have taken effect", ErrFork))
 	}
-	rec := journal.Encode(journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Forked{Run: id}}, newSalt())
+	fact := journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Forked{Run: id}}
+	if err := m.Check(fact); err != nil {
+		return nil, s.refused(because(ErrFork, err))
+	}
+	rec := journal.Encode(fact, newSalt())
 	f := newState(s.records, nil)
 	f.records.add([]journal.Record{rec})
 	f.staged = append([]Decision(nil), s.staged...)

@@ -173,8 +173,8 @@ const (
 	DidNotHappen
 )
 
-// Tool is something a model may call. Make one with NewTool or NewRawTool. It is
-// immutable and safe for concurrent use.
+// Tool is something a model may call. Make one with NewTool, NewRawTool, AgentTool or
+// NewAgentTool. It is immutable and safe for concurrent use.
 type Tool struct {
 	name, description string
 	schema            *schema.Schema
@@ -191,6 +191,7 @@ type Tool struct {
 	approve func(context.Context, *Call) (Gate, error)
 	run     func(ctx context.Context, c *Call, fits bool) (any, error)
 	recover func(context.Context, *Call) (Recovered[any], error) // nil without one
+	agent   *agentTool                                           // instead of a body; nil without one
 	id      string                                               // the identity: where the tool is from, its name, what arguments it takes
 	err     error
 }
@@ -330,7 +331,7 @@ func (t Tool) Schema() string {
 
 // Err returns what is wrong with the tool, nil if nothing is.
 func (t Tool) Err() error {
-	if t.run == nil && t.err == nil {
+	if t.run == nil && t.agent == nil && t.err == nil {
 		return fmt.Errorf("pawl: tool %q: has no body; make it with NewTool", t.name)
 	}
 	return t.err
@@ -357,8 +358,12 @@ func (t *Tool) spec() journal.ToolSpec {
 	if timeout == 0 && t.effect == Transactional {
 		timeout = DefaultTxTimeout
 	}
-	return journal.ToolSpec{Name: t.name, Identity: t.id, Class: t.effect, Timeout: bound(timeout), OnUnknown: t.onUnknown,
+	spec := journal.ToolSpec{Name: t.name, Identity: t.id, Class: t.effect, Timeout: bound(timeout), OnUnknown: t.onUnknown,
 		Recover: t.recover != nil, Expires: bound(t.expires), ExpiryFails: t.expires > 0 && t.onExpiry == ExpiryFails}
+	if t.agent != nil {
+		spec.Agent, spec.TellFailure = t.agent.agent.key(), !t.agent.failRun
+	}
+	return spec
 }
 
 // bound is a time as the ledger has it: one below its unit is still a bound.

@@ -137,8 +137,9 @@ func (s *RunState) Unsettled() (list []Unsettled) {
 }
 
 func unsettled(m *machine.Machine, u machine.Unsettled) Unsettled {
-	v := Unsettled{Run: m.Run(), Agent: m.Started().Agent, Call: fmt.Sprintf("%d.%d", u.Call.N, u.Call.P), Tool: u.Tool, CallID: u.CallID,
-		Arguments: m.Arguments(u.Call), Key: m.KeyOf(u.Call), Attempt: u.Attempt, Since: timeOf(u.Begun), Why: u.Note, Interruption: u.Interruption}
+	f := m.Frame(u.Frame)
+	v := Unsettled{Run: m.Run(), Agent: f.Started().Agent, Call: machine.FrameName(u.Frame, u.Call), Tool: u.Tool, CallID: u.CallID,
+		Arguments: f.Arguments(u.Call), Key: f.KeyOf(u.Call), Attempt: u.Attempt, Since: timeOf(u.Begun), Why: u.Note, Interruption: u.Interruption}
 	switch u.Standing {
 	case machine.StandsExternal:
 		v.Standing = StandsExternal

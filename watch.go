@@ -204,7 +204,7 @@ func (w *watch) recover(ctx context.Context, info journal.RunInfo) (*parked, err
 		left.inbox = len(rest)
 	}
 	if res != nil {
-		left.head, left.until = uint64(res.state.Facts()), wakes(res.machine, left.inbox)
+		left.head, left.until = uint64(res.state.Facts()), wakes(res.state.fold(), left.inbox)
 	}
 	return left, err
 }
