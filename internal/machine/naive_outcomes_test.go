@@ -12,6 +12,11 @@ func (p *player) outcome(how func(*world, journal.EffectID) journal.Body) {
 	if len(list) == 0 {
 		return
 	}
+	// A guardrail beside the run mostly takes its time, or nothing would ever have to wait for it.
+	others := slices.DeleteFunc(slices.Clone(list), func(e flying) bool { return e.id.Kind == journal.EffectGuard && e.id.P == 1 })
+	if len(others) > 0 && !p.seldom(3, "guardrail first") {
+		list = others
+	}
 	e := pick(p.draw, "effect", list...)
 	if b := how(e.in, e.id); b != nil {
 		p.doIn(e.frameOf(b), b)
