@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"fmt"
+	"iter"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -17,8 +18,9 @@ import (
 type Agent struct {
 	// Name is for people and the model. It is required.
 	Name string
-	// Key identifies the agent in ledgers. Empty means Name. Give a key when
-	// the name may change while runs of the agent are open.
+	// Key identifies the agent in ledgers. Empty means Name, or the way to the agent if
+	// one that it can be reached together with has that name, too. Give a key when the
+	// name may change while runs of the agent are open.
 	Key string
 	// Instructions is the system prompt; nil means none.
 	Instructions Instructions
@@ -29,8 +31,11 @@ type Agent struct {
 	Model model.Model
 	// Settings are the model's options; nil means its defaults.
 	Settings *ModelSettings
-	// Tools the model may call. Their names must differ.
-	Tools []Tool
+	// Tools the model may call, and Handoffs to other agents. All their names must differ.
+	Tools    []Tool
+	Handoffs []Handoff
+	// HandoffDescription tells the model of another agent when to hand over to this one.
+	HandoffDescription string
 	// ToolUse says what follows the tools of a turn; the zero value asks the
 	// model again.
 	ToolUse ToolUse
@@ -93,6 +98,32 @@ func (a *Agent) AllTools(ctx context.Context, rc *RunContext) ([]Tool, error) {
 		}
 	}
 	return tools, nil
+}
+
+// callables are what the model may call: the tools, then the handoffs.
+func (a *Agent) callables() iter.Seq[*Tool] {
+	return func(yield func(*Tool) bool) {
+		for i := range a.Tools {
+			if !yield(&a.Tools[i]) {
+				return
+			}
+		}
+		for i := range a.Handoffs {
+			if !yield(&a.Handoffs[i].tool) {
+				return
+			}
+		}
+	}
+}
+
+// tool returns what the model may call by that name, nil if there is nothing.
+func (a *Agent) tool(name string) *Tool {
+	for t := range a.callables() {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
 }
 
 func (a *Agent) key() string {
@@ -202,6 +233,9 @@ func (a *Agent) check(m model.Model, store journal.Driver) error {
 			return &ConfigError{Field: "Agent.ToolUse", Problem: fmt.Sprintf("no tool is named %q", n)}
 		}
 	}
+	if err := a.checkHandoffs(seen); err != nil {
+		return err
+	}
 	return a.checkTransactions(store)
 }
 
@@ -211,4 +245,18 @@ func twoTools(t *Tool) error {
 		problem += "; give the one that runs an agent another name with AgentToolOptions.Name or AgentFunc.Name"
 	}
 	return &ConfigError{Field: "Agent.Tools", Problem: problem}
+}
+
+// checkHandoffs reports a handoff that cannot be offered; seen are the names of the tools.
+func (a *Agent) checkHandoffs(seen map[string]bool) error {
+	for _, h := range a.Handoffs {
+		if err := h.Err(); err != nil {
+			return &ConfigError{Field: "Agent.Handoffs", Problem: err.Error()}
+		}
+		if seen[h.Name()] {
+			return &ConfigError{Field: "Agent.Handoffs", Problem: fmt.Sprintf("agent %q has two tools or handoffs that are named %q", a.Name, h.Name())}
+		}
+		seen[h.Name()] = true
+	}
+	return nil
 }

@@ -229,20 +229,20 @@ func (a *Agent) checkAgentTools(opts *RunOptions, store journal.Driver, seen map
 			seen = make(map[checkedAgent]bool)
 		}
 		seen[c] = true
-		m := t.agent.model(c.opts)
-		if err := t.agent.check(m, store); err != nil {
+		team, err := teamOf(t.agent)
+		if err != nil {
+			return err
+		}
+		if err := team.check(c.opts, store, t.options != nil && t.options.server(), seen); err != nil {
 			return err
 		}
 		if t.options != nil {
-			if err := t.options.check(m, false); err != nil {
+			if err := t.options.check(t.agent.model(t.options), false); err != nil {
 				return err
 			}
 			if t.options.ID != "" || t.options.Supersede {
 				return &ConfigError{Field: "AgentFunc.Options", Problem: fmt.Sprintf("of tool %q: a nested run has no id of its own and closes no other run", a.Tools[i].name)}
 			}
-		}
-		if err := t.agent.checkAgentTools(c.opts, store, seen); err != nil {
-			return err
 		}
 	}
 	return nil

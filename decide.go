@@ -28,10 +28,8 @@ func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) 
 	if err != nil {
 		return err
 	}
-	if agent, err := r.agentFor(nil, s.AgentKey()); err == nil {
-		if err := s.checkEdits(agent, decisions); err != nil {
-			return err
-		}
+	if err := s.checkEdits(r.lookUp(s.AgentKey(), s.fold().Agent()), decisions); err != nil {
+		return err
 	}
 	if err := s.submit(ctx, r.store(), decisions); err != nil {
 		return err

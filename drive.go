@@ -110,6 +110,9 @@ func (d *drive) step(b journal.Body) {
 // reader's loop panics, the driving stops as if the reader had left.
 func (d *drive) run() (res *Result, err error) {
 	if d.m.Finished() != nil {
+		if err := d.root.turnTo(d.m.Agent()); err != nil {
+			return nil, d.fail("", err)
+		}
 		d.hello()
 		return d.result()
 	}
@@ -132,8 +135,12 @@ func (d *drive) run() (res *Result, err error) {
 			d.halt(context.Canceled)
 		}
 	}()
-	d.hello()
-	res, err = d.loop()
+	if err = d.root.turnTo(d.m.Agent()); err == nil {
+		d.hello()
+		res, err = d.loop()
+	} else {
+		err = d.halt(err)
+	}
 	returned = true
 	return res, err
 }
@@ -250,8 +257,7 @@ func (d *drive) unchanged() error {
 func (d *drive) result() (*Result, error) {
 	s := newState(d.records, nil)
 	s.machine = d.m
-	res := newResult(d.m, s)
-	res.output = d.root.agent.Output
+	res := newResult(d.m, s, d.root.agent)
 	if d.m.Cancelled() {
 		return res, &RunError{Run: d.m.Run(), State: s, Err: cancelled(d.m)}
 	}
@@ -304,6 +310,8 @@ func effectName(id journal.EffectID) string {
 		return fmt.Sprintf("the output of the agent of call %d.%d", id.N, id.P)
 	case journal.EffectJudge:
 		return fmt.Sprintf("tool-use decision on response %d", id.N)
+	case journal.EffectTransfer:
+		return fmt.Sprintf("handoff %d.%d", id.N, id.P)
 	case journal.EffectSession:
 		return fmt.Sprintf("session batch %d, attempt %d", id.N, id.A)
 	case journal.EffectWait:

@@ -28,7 +28,12 @@ func (f *frame) enter(e machine.Effect) (journal.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	started, err := f.d.r.started(t.agent, input, t.optionsOf(f.opts))
+	opts := t.optionsOf(f.opts)
+	team, err := f.d.r.teamToStart(t.agent, opts)
+	if err != nil {
+		return nil, err
+	}
+	started, err := f.d.r.started(&team, input, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +129,15 @@ func agentFailed(err error) string {
 
 // nestedResult is what the nested run of a call has come to.
 func (f *frame) nestedResult(b *body) *Result {
-	m := f.d.m.Frame(machine.FrameName(b.of.frame, b.of.id))
+	name := machine.FrameName(b.of.frame, b.of.id)
+	m, last := f.d.m.Frame(name), b.tool.agent.agent
+	if nested, err := f.d.frame(name); err == nil {
+		last = nested.agent
+	}
 	s := newState(f.d.records, nil)
 	return &Result{Run: f.d.m.Run(), Status: StatusFinished, FinalOutput: finalOutput(m), Usage: f.d.m.Usage(), LastResponseID: m.ResponseID(),
 		Turns: m.Turn(), Invocation: &Invocation{Tool: b.tool.name, CallID: b.call.ID, Key: b.call.Key, Arguments: b.call.Arguments},
-		frame: m, state: s, output: b.tool.agent.agent.Output}
+		LastAgent: last, frame: m, state: s}
 }
 
 // lastText is the final output of a run, or, if that is empty, the newest text of its agent or

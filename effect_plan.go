@@ -34,11 +34,13 @@ func (f *frame) plan() (journal.Body, error) {
 		return b, nil
 	}
 	b.Calls = make([]journal.PlannedCall, len(calls))
+	handedOver := false
 	for i := range calls {
-		if err := f.planCall(&calls[i]); err != nil {
+		if err := f.planCall(&calls[i], handedOver); err != nil {
 			return nil, err
 		}
 		b.Calls[i] = calls[i].plan
+		handedOver = handedOver || calls[i].handsOver()
 	}
 	return b, nil
 }
@@ -78,7 +80,7 @@ func (f *frame) readCalls(b *journal.Planned, items []Item, man *journal.Manifes
 		if err := f.disable(&c); err != nil {
 			return nil, err
 		}
-		c.plan.Tool = place(b, man, c.tool)
+		c.plan.Tool = f.place(b, man, c.tool)
 		if c.tool == nil && !c.plan.Twin && c.plan.Output.IsZero() {
 			if err := f.notFound(&c); err != nil {
 				return nil, err
@@ -146,11 +148,11 @@ func (f *frame) notFound(c *plannedCall) (err error) {
 
 // place returns a tool's place among those of the manifest and of the plan, where it is
 // put if it is not what the turn offered.
-func place(b *journal.Planned, man *journal.Manifest, t *Tool) int {
+func (f *frame) place(b *journal.Planned, man *journal.Manifest, t *Tool) int {
 	if t == nil {
 		return -1
 	}
-	spec := t.spec()
+	spec := f.spec(t)
 	if i := slices.Index(man.Tools, spec); i >= 0 {
 		return i
 	}
@@ -198,8 +200,7 @@ func (f *frame) notFoundText(tool string, disabled bool) string {
 func (f *frame) toolNames() []string {
 	names := make([]string, 0, len(f.agent.Tools))
 	man, _ := f.m.Manifest()
-	for i := range f.agent.Tools {
-		t := &f.agent.Tools[i]
+	for t := range f.agent.callables() {
 		on, asked := f.read.enabled[t]
 		if t.enabled == nil || asked && on || !asked && offers(man, t) {
 			names = append(names, t.name)
@@ -219,17 +220,31 @@ func (f *frame) errorText(kind ToolErrorKind, c *plannedCall, text string) strin
 	return text
 }
 
+// handsOver says that the call will hand the conversation over.
+func (c *plannedCall) handsOver() bool {
+	return c.tool != nil && c.tool.handoff != nil && !c.plan.Twin && c.plan.Output.IsZero()
+}
+
 // planCall decodes the arguments and asks the approval rule. Unreadable arguments are
-// answered with an error, or shown to a person where a rule would have asked.
-func (f *frame) planCall(c *plannedCall) error {
+// answered with an error, or shown to a person where a rule would have asked. handedOver
+// says that a call before this one hands the conversation over.
+func (f *frame) planCall(c *plannedCall, handedOver bool) (err error) {
 	if c.plan.Twin || !c.plan.Output.IsZero() {
 		return nil
+	}
+	if h := c.tool.handoff; h != nil {
+		if handedOver {
+			c.plan.Output, err = answer(c.item, f.errorText(ToolErrorIgnored, c, ignoredText))
+			return err
+		}
+		if !h.takes {
+			return nil
+		}
 	}
 	if c.err == nil {
 		c.err = c.tool.schema.Validate(c.fc.Arguments)
 	}
 	if c.err != nil {
-		var err error
 		c.plan.Unreadable = true
 		if c.plan.Output, err = answer(c.item, f.errorText(ToolErrorArguments, c, badArguments(c.err))); err != nil {
 			return err

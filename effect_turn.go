@@ -74,8 +74,7 @@ func (f *frame) wanted(turn int) (w wanted, err error) {
 			return w, err
 		}
 	}
-	for i := range a.Tools {
-		t := &a.Tools[i]
+	for t := range a.callables() {
 		if t.enabled == nil {
 			continue
 		}
@@ -87,7 +86,7 @@ func (f *frame) wanted(turn int) (w wanted, err error) {
 			w.disable(t.name)
 		}
 	}
-	w.unforced = f.unforced()
+	w.agent, w.unforced = a, f.unforced()
 	return w, nil
 }
 

@@ -35,6 +35,10 @@ func (d *drive) start(e machine.Effect) error {
 	case isBeside(of):
 		f.startModel(e)
 		return nil
+	case e.ID.Kind == journal.EffectTransfer:
+		if err := f.beforeTransfer(e.ID); err != nil {
+			return err
+		}
 	}
 	body, err := f.guarded(e, func() (journal.Body, error) { return f.inline(e) })
 	d.queue = append(d.queue, d.ending(of, body, err))
@@ -96,6 +100,8 @@ func (f *frame) inline(e machine.Effect) (journal.Body, error) {
 		return f.plan()
 	case journal.EffectJudge:
 		return f.judge(e)
+	case journal.EffectTransfer:
+		return f.transfer(e.ID)
 	case journal.EffectEnter:
 		return f.enter(e)
 	case journal.EffectLeave:
@@ -129,6 +135,7 @@ func code(err error) string {
 		output   *OutputError
 		panicked *PanicError
 		callID   *CallIDError
+		filter   *FilterError
 		failed   *model.Error
 	)
 	switch {
@@ -142,6 +149,8 @@ func code(err error) string {
 		return "panic"
 	case errors.As(err, &callID):
 		return "call_id_reused"
+	case errors.As(err, &filter):
+		return "filter"
 	case errors.As(err, &failed):
 		return "model"
 	}
@@ -290,6 +299,11 @@ func (d *drive) settle() error {
 			return because(fmt.Errorf("pawl: the outcome of %s does not fit the run", o.of), err)
 		}
 		d.m.Step(fact)
+		if t, ok := o.body.(*journal.Transferred); ok {
+			if err := d.transferred(o.of.frame, t.Agent); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

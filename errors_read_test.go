@@ -30,6 +30,13 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		_, err := new(pawl.Runner).Resume(t.Context(), nil, s, nil)
 		return err
 	},
+	`pawl: run r, handoff 1.0: the filter of handoff "transfer_to_billing": a model cannot be sent what it returned: the view has a call "c9" that nobody made`: func(t *testing.T) error {
+		d := newDesk([]step{calling(ho("h1", "billing"))}, nil)
+		_, err := new(pawl.Runner).Run(t.Context(), d.triage, pawl.UserText("hi"), &pawl.RunOptions{ID: "r", HandoffFilter: func(context.Context, *pawl.HandoffData) ([]pawl.Item, error) {
+			return []pawl.Item{fc("c9", "pay", `{}`)}, nil
+		}})
+		return err
+	},
 	`pawl: run r: the run belongs to another agent: it is "support", not "sales"`: func(t *testing.T) error {
 		r, agent, s := waiting5(t)
 		_, err := r.Resume(t.Context(), &pawl.Agent{Name: "sales", Model: agent.Model}, s, nil)

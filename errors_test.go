@@ -101,7 +101,7 @@ var errorsOfPawl = map[string]func(error) bool{
 	"OutputError": as[*pawl.OutputError], "PanicError": as[*pawl.PanicError], "TimeoutError": as[*pawl.TimeoutError],
 	"SessionAmbiguousError": as[*pawl.SessionAmbiguousError], "JournalError": as[*pawl.JournalError],
 	"SessionBusyError": as[*pawl.SessionBusyError], "SessionWaitingError": as[*pawl.SessionWaitingError],
-	"SupersededError": as[*pawl.SupersededError], "LostRangeError": as[*pawl.LostRangeError],
+	"SupersededError": as[*pawl.SupersededError], "LostRangeError": as[*pawl.LostRangeError], "FilterError": as[*pawl.FilterError],
 }
 
 // notReturned are the errors of this package that no function of it returns, and why.

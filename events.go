@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/item"
@@ -21,7 +22,7 @@ type RunStarted struct {
 	Resumed bool
 }
 
-// AgentUpdated says which agent is the current one.
+// AgentUpdated says which agent is the current one: at the beginning, and after a handoff.
 type AgentUpdated struct{ Agent *Agent }
 
 // Delta is a piece of a response that is still being written. It is not recorded: if
@@ -75,6 +76,10 @@ const (
 	ToolOutput       ItemName = "tool_output"
 	ReasoningCreated ItemName = "reasoning_item_created"
 	OtherCreated     ItemName = "item_created"
+	// HandoffRequested is the call of a handoff, HandoffOccurred the output of the one
+	// that took place.
+	HandoffRequested ItemName = "handoff_requested"
+	HandoffOccurred  ItemName = "handoff_occurred"
 )
 
 // ToolStarted says that a tool's body, or the agent that it runs, is about to run.
@@ -173,12 +178,14 @@ func (f *frame) shownIn() func(Event) Event {
 	return func(ev Event) Event { return &Nested{Route: route, Call: name, Event: ev} }
 }
 
-// agentOf returns the agent of a frame; one that cannot be reached has only its key.
-func (d *drive) agentOf(m *machine.Frame) *Agent {
+// agentOf returns an agent of a frame; one that cannot be reached has only its key.
+func (d *drive) agentOf(m *machine.Frame, key string) *Agent {
 	if f, err := d.frame(m.Name()); err == nil {
-		return f.agent
+		if a := f.team.find(key); a != nil {
+			return a
+		}
 	}
-	return &Agent{Key: m.Started().Agent}
+	return &Agent{Key: key}
 }
 
 // show tells the stream's reader of facts that are recorded now.
@@ -191,9 +198,10 @@ func (d *drive) show(facts []journal.Fact) {
 	}
 }
 
-// showFact shows what a fact tells of that the machine has folded. There is one response a
-// turn, so that a response and its turn have the same number.
-func showFact(m *machine.Machine, f journal.Fact, agentOf func(*machine.Frame) *Agent, send func(Event)) {
+// showFact shows what a fact tells of that the machine has folded; agentOf finds the agents of
+// a frame by their keys. There is one response a turn, so that a response and its turn have the
+// same number.
+func showFact(m *machine.Machine, f journal.Fact, agentOf func(m *machine.Frame, key string) *Agent, send func(Event)) {
 	frame := m.Frame(f.Frame)
 	show := func(ev Event) { send(shownIn(frame, ev)) }
 	switch b := f.Body.(type) {
@@ -203,12 +211,20 @@ func showFact(m *machine.Machine, f journal.Fact, agentOf func(*machine.Frame) *
 			outer := m.Frame(caller)
 			info, _ := outer.Call(call)
 			send(shownIn(outer, &ToolStarted{Tool: info.Spec.Name, CallID: info.CallID, Key: outer.KeyOf(call), Attempt: 1}))
-			show(&AgentUpdated{Agent: agentOf(frame)})
+			show(&AgentUpdated{Agent: agentOf(frame, b.Agent)})
 		}
 	case *journal.Responded:
+		man := frame.ManifestOf(b.ID.N)
 		for _, it := range b.Items {
-			show(&ItemCreated{Name: itemName(it), Item: it, Turn: b.ID.N})
+			name := itemName(it)
+			if name == ToolCalled && handsOver(man, it) {
+				name = HandoffRequested
+			}
+			show(&ItemCreated{Name: name, Item: it, Turn: b.ID.N})
 		}
+	case *journal.Transferred:
+		show(&ItemCreated{Name: HandoffOccurred, Item: b.Output, Turn: b.N})
+		show(&AgentUpdated{Agent: agentOf(frame, b.Agent)})
 	case *journal.Planned:
 		for i := range b.Calls {
 			if out := b.Calls[i].Output; !out.IsZero() && b.Calls[i].Gate == journal.Allow {
@@ -224,4 +240,10 @@ func showFact(m *machine.Machine, f journal.Fact, agentOf func(*machine.Frame) *
 			show(&ItemCreated{Name: ToolOutput, Item: b.Output, Turn: b.ID.N})
 		}
 	}
+}
+
+// handsOver says that a call is one of a handoff that was offered.
+func handsOver(man *journal.Manifest, call Item) bool {
+	name := call.Head().Name
+	return slices.ContainsFunc(man.Tools, func(s journal.ToolSpec) bool { return s.Handoff != "" && s.Name == name })
 }

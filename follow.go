@@ -179,7 +179,7 @@ func (f *follower) fact(rec *journal.Record) error {
 		show(&RunStarted{Run: s.Run})
 		show(&AgentUpdated{Agent: f.agent(s.Agent)})
 	}
-	showFact(f.m, fact, func(m *machine.Frame) *Agent { return f.agent(m.Started().Agent) }, show)
+	showFact(f.m, fact, func(m *machine.Frame, key string) *Agent { return f.r.lookUp(m.Started().Agent, key) }, show)
 	if failure := f.m.Failure(); failure != f.failure {
 		if f.failure = failure; failure != nil {
 			show(&RunFailed{Err: &FailedError{Code: failure.Code, Text: failure.Error}})
@@ -193,12 +193,7 @@ func (f *follower) passes(at Cursor) bool {
 	return f.gone || at.Fact < f.from.Fact || at.Fact == f.from.Fact && at.Event <= f.from.Event
 }
 
-func (f *follower) agent(key string) *Agent {
-	if a, err := f.r.agentFor(nil, key); err == nil {
-		return a
-	}
-	return &Agent{Key: key}
-}
+func (f *follower) agent(key string) *Agent { return f.r.lookUp(f.m.Started().Agent, key) }
 
 // status shows that the run waits, or has ended, after which nothing is to be seen.
 func (f *follower) status() (over bool, err error) {
@@ -207,8 +202,7 @@ func (f *follower) status() (over bool, err error) {
 		return false, nil
 	}
 	s := newState(f.records, nil)
-	res := newResult(f.m, s)
-	res.output = f.agent(s.AgentKey()).Output
+	res := newResult(f.m, s, f.agent(f.m.Agent()))
 	switch {
 	case f.m.Cancelled():
 		return true, &RunError{Run: f.run, State: s, Err: cancelled(f.m)}

@@ -13,7 +13,8 @@ import (
 type frame struct {
 	d       *drive
 	m       *machine.Frame
-	agent   *Agent
+	team    team
+	agent   *Agent // of the team, that has the conversation
 	opts    *RunOptions
 	session session.Session
 	invoked *Invocation // the call that runs it, nil for the run itself
@@ -58,11 +59,21 @@ func (d *drive) frame(name string) (*frame, error) {
 		return nil, err
 	}
 	info, _ := outer.m.Call(call)
-	f := &frame{d: d, m: m, agent: &Agent{Key: info.Spec.Agent}, opts: &RunOptions{}}
+	f := &frame{d: d, m: m, opts: &RunOptions{}}
 	if t := outer.agent.runs(info.Spec.Name, info.Spec.Agent); t != nil {
-		f.agent, f.opts = t.agent.agent, t.agent.optionsOf(outer.opts)
-	} else if !m.Closed() {
-		return nil, toolChanged(info, fmt.Sprintf("does not run agent %q any more", info.Spec.Agent))
+		f.opts = t.agent.optionsOf(outer.opts)
+		f.team, err = d.r.teamWith(t.agent.agent, m.Agent())
+	} else {
+		err = toolChanged(info, fmt.Sprintf("does not run agent %q any more", info.Spec.Agent))
+	}
+	if err != nil {
+		if !m.Closed() {
+			return nil, err
+		}
+		f.team = bareTeam(info.Spec.Agent)
+	}
+	if err := f.turnTo(m.Agent()); err != nil {
+		return nil, err
 	}
 	if f.session, err = d.r.bind(m.Session(), f.opts.Session, false); err != nil {
 		return nil, err
@@ -75,7 +86,8 @@ func (d *drive) frame(name string) (*frame, error) {
 	return f, nil
 }
 
-// agentIn returns the agent of a frame of a run of the agent, nil if it cannot be reached.
+// agentIn returns the agent that has the conversation in a frame of a run in which this one
+// has it, nil if it cannot be reached.
 func (a *Agent) agentIn(m *machine.Machine, frame string) *Agent {
 	if frame == "" {
 		return a
@@ -91,7 +103,9 @@ func (a *Agent) agentIn(m *machine.Machine, frame string) *Agent {
 	}
 	info, _ := m.Frame(caller).Call(call)
 	if t := outer.runs(info.Spec.Name, info.Spec.Agent); t != nil {
-		return t.agent.agent
+		if team, err := teamOf(t.agent.agent); err == nil {
+			return team.find(f.Agent())
+		}
 	}
 	return nil
 }
@@ -103,4 +117,21 @@ func (d *drive) outputOf(frame string, call journal.EffectID) Item {
 		return f.OutputOf(call)
 	}
 	return Item{}
+}
+
+// turnTo makes the agent with that key the one that is driven.
+func (f *frame) turnTo(key string) error {
+	if f.agent = f.team.find(key); f.agent == nil {
+		return unknownAgent(key)
+	}
+	return nil
+}
+
+// transferred makes the target of a handoff the agent of the frame.
+func (d *drive) transferred(frame, key string) error {
+	f, err := d.frame(frame)
+	if err != nil {
+		return err
+	}
+	return f.turnTo(key)
 }

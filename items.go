@@ -11,12 +11,32 @@ import (
 // itemsOf collects the items of a range of the history, as they are sent and shown.
 func itemsOf(f *machine.Frame, from, upto int) []Item {
 	list := make([]item.Item, 0, upto-from)
-	omit := f.Started() != nil && f.Started().OmitReasoningIDs
 	for it := range f.Items(from, upto) {
-		if omit && it.Type() == item.TypeReasoning {
-			it = it.WithoutID()
-		}
 		list = append(list, it)
+	}
+	asSent(f, list)
+	return list
+}
+
+// asSent makes items of the history what is sent and shown of them.
+func asSent(f *machine.Frame, list []Item) {
+	if f.Started() == nil || !f.Started().OmitReasoningIDs {
+		return
+	}
+	for i, it := range list {
+		if it.Type() == item.TypeReasoning {
+			list[i] = it.WithoutID()
+		}
+	}
+}
+
+// present returns the items of places that show one.
+func present(places []Item) []Item {
+	list := make([]Item, 0, len(places))
+	for _, it := range places {
+		if !it.IsZero() {
+			list = append(list, it)
+		}
 	}
 	return list
 }
@@ -49,12 +69,18 @@ func viewItems(f *machine.Frame, view []journal.Span) (list []Item) {
 	return list
 }
 
-// viewOf writes a list of items as a view of a history: what is in it as its place, each
-// place once, and the rest as items. There is no view if the list is the history.
-func viewOf(list, history []Item) (view []journal.Span) {
+// viewOf writes a list of items as a view of a history. There is no view if the list is the
+// history.
+func viewOf(list, history []Item) []journal.Span {
 	if slices.Equal(list, history) {
 		return nil
 	}
+	return spansOf(list, history)
+}
+
+// spansOf writes what is in a list of items and in the history as its place, each place once,
+// and the rest as items. A zero item is no place.
+func spansOf(list, history []Item) (view []journal.Span) {
 	places := make(map[Item][]int, len(history))
 	for i, it := range history {
 		places[it] = append(places[it], i)

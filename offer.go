@@ -15,6 +15,7 @@ import (
 
 // wanted is what may differ from turn to turn in what an agent offers the model.
 type wanted struct {
+	agent        *Agent
 	instructions string
 	prompt       string // one that the model's server keeps
 	disabled     string // the names of the tools that are left out, each followed by a comma
@@ -45,7 +46,9 @@ func (f *frame) offering(w wanted) *offer {
 	}
 	if q.offer != nil {
 		q.others = append(q.others, q.offer)
-		q.others = slices.DeleteFunc(q.others, func(o *offer) bool { return o.instructions != w.instructions || o.prompt != w.prompt })
+		q.others = slices.DeleteFunc(q.others, func(o *offer) bool {
+			return o.agent == w.agent && (o.instructions != w.instructions || o.prompt != w.prompt)
+		})
 	}
 	if i := slices.IndexFunc(q.others, func(o *offer) bool { return o.wanted == w }); i >= 0 {
 		q.offer = q.others[i]
@@ -62,9 +65,8 @@ func (f *frame) offered(man *journal.Manifest) *offer {
 	if o := f.request.offer; o != nil && o.manifest == man {
 		return o
 	}
-	w := wanted{instructions: man.Instructions, prompt: man.Prompt, unforced: f.unforced()}
-	for i := range f.agent.Tools {
-		t := &f.agent.Tools[i]
+	w := wanted{agent: f.agent, instructions: man.Instructions, prompt: man.Prompt, unforced: f.unforced()}
+	for t := range f.agent.callables() {
 		if t.enabled != nil && !offers(man, t) {
 			w.disable(t.name)
 		}
@@ -83,14 +85,13 @@ func (f *frame) newOffer(w wanted) *offer {
 		settings = letChoose(settings)
 	}
 	o := &offer{wanted: w, static: model.Static{Instructions: w.instructions, Prompt: w.prompt, Output: a.Output.format(), Settings: settings}}
-	o.manifest = &journal.Manifest{Agent: a.key(), Instructions: w.instructions, Prompt: w.prompt, Settings: settingsDigest(a.model(f.opts), settings)}
-	for i := range a.Tools {
-		t := &a.Tools[i]
+	o.manifest = &journal.Manifest{Agent: f.team.key(a), Instructions: w.instructions, Prompt: w.prompt, Settings: settingsDigest(a.model(f.opts), settings)}
+	for t := range a.callables() {
 		if w.leavesOut(t.name) {
 			continue
 		}
-		o.static.Tools = append(o.static.Tools, model.Tool{Name: t.name, Description: t.description, Parameters: t.schema.JSON(), Strict: t.schema.Strict()})
-		o.manifest.Tools = append(o.manifest.Tools, t.spec())
+		o.static.Tools = append(o.static.Tools, model.Tool{Name: t.name, Description: t.describe(), Parameters: t.schema.JSON(), Strict: t.schema.Strict()})
+		o.manifest.Tools = append(o.manifest.Tools, f.spec(t))
 	}
 	if a.Output.schema != nil {
 		o.manifest.Output = a.Output.schema.Digest()
@@ -121,7 +122,7 @@ func settingsDigest(m model.Model, s *ModelSettings) string {
 // not force one for ever: the agent has used a tool in this run.
 func (f *frame) unforced() bool {
 	a := f.agent
-	return !a.KeepToolChoice && (forces(a.Settings) || forces(f.opts.Settings)) && f.m.ToolsUsed(a.key())
+	return !a.KeepToolChoice && (forces(a.Settings) || forces(f.opts.Settings)) && f.m.ToolsUsed(f.team.key(a))
 }
 
 // forces says that settings make the model call a tool.
@@ -161,4 +162,13 @@ func letChoose(s *ModelSettings) *ModelSettings {
 	free := *s
 	free.ToolChoice, free.ToolChoiceRaw = "", ""
 	return &free
+}
+
+// spec is a tool as the ledger has it.
+func (f *frame) spec(t *Tool) journal.ToolSpec {
+	s := t.spec()
+	if t.handoff != nil {
+		s.Handoff = f.team.key(t.handoff.agent)
+	}
+	return s
 }

@@ -66,7 +66,11 @@ type RunOptions struct {
 	// Context is handed to user code as RunContext.Value. It is never stored:
 	// give it again on a resume.
 	Context any
-	// Model and Settings override the agent's.
+	// HandoffFilter says what an agent that the conversation is handed over to is to read
+	// of it, if the handoff has no Filter; nil means everything. It needs a run whose
+	// conversation the server does not keep.
+	HandoffFilter HandoffFilter
+	// Model and Settings override those of every agent.
 	Model    model.Model
 	Settings *ModelSettings
 	// ToolNotFound says what follows a call of a tool the agent does not have.
@@ -105,6 +109,8 @@ const (
 	ToolErrorNotFound  ToolErrorKind = "tool_not_found"
 	ToolErrorRejected  ToolErrorKind = "approval_rejected"
 	ToolErrorArguments ToolErrorKind = "invalid_arguments"
+	// ToolErrorIgnored: a handoff, behind another one in the same response.
+	ToolErrorIgnored ToolErrorKind = "handoff_ignored"
 )
 
 func (o *RunOptions) orDefault() *RunOptions {

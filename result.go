@@ -37,6 +37,9 @@ type Result struct {
 	Interruptions []Interruption
 	// Usage sums the requests so far; Requests returns each of them.
 	Usage Usage
+	// LastAgent is the agent that has the conversation, whose output the final output is.
+	// One that is not known here, as for RunState.Result, has only its Key.
+	LastAgent *Agent
 	// LastResponseID is the newest id a response had.
 	LastResponseID string
 	// Turns counts the model turns so far.
@@ -46,14 +49,13 @@ type Result struct {
 	// ToInputList are the nested run's then; everything else is the whole run's.
 	Invocation *Invocation
 
-	frame  *machine.Frame
-	state  *RunState
-	output OutputType
+	frame *machine.Frame
+	state *RunState
 }
 
-func newResult(m *machine.Machine, s *RunState) *Result {
+func newResult(m *machine.Machine, s *RunState, last *Agent) *Result {
 	r := &Result{Run: m.Run(), Status: statusOf(m), Interruptions: interruptionsOf(m), Usage: m.Usage(),
-		LastResponseID: m.ResponseID(), Turns: m.Turn(), frame: m.Frame(""), state: s}
+		LastAgent: last, LastResponseID: m.ResponseID(), Turns: m.Turn(), frame: m.Frame(""), state: s}
 	r.FinalOutput = finalOutput(r.frame)
 	return r
 }
@@ -111,11 +113,11 @@ func OutputAs[T any](r *Result) (T, error) {
 	if r.Status != StatusFinished {
 		return v, &OutputError{Err: &ConfigError{Field: "OutputAs", Problem: "the run is " + string(r.Status)}}
 	}
-	if s, ok := any(&v).(*string); ok && r.output.isText() {
+	if s, ok := any(&v).(*string); ok && r.LastAgent.Output.isText() {
 		*s = r.FinalOutput
 		return v, nil
 	}
-	out := r.output
+	out := r.LastAgent.Output
 	if out.goType != reflect.TypeFor[T]() {
 		out = OutputOf[T]()
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -46,53 +45,55 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		return &RunError{Run: run, State: given, Err: err}
 	}
 	ended := stored.fold().Finished() != nil && !isNew && (given == nil || len(given.staged) == 0)
-	agent, bare, err := d.r.agentOf(ctx, agent, stored, ended)
-	if err != nil {
+	if d.root.team, err = d.r.teamFor(ctx, agent, stored, ended); err != nil {
 		return stored.refused(err)
 	}
+	d.root.opts, d.resumed = opts, true
 	if ended && opts.Session == nil {
-		d.root.agent, d.root.opts, d.resumed, d.records = agent, opts, true, stored.records
+		d.records = stored.records
 		d.use(stored.fold())
 		return nil
 	}
-	if !bare {
-		m := agent.model(opts)
-		if err := agent.check(m, d.store); err != nil {
+	if !d.root.team.bare {
+		if err := d.root.team.check(opts, d.store, managed(stored.fold().Started()), nil); err != nil {
 			return stored.refused(err)
 		}
-		if err := agent.checkAgentTools(opts, d.store, nil); err != nil {
-			return stored.refused(err)
-		}
-		if err := opts.check(m, true); err != nil {
+		if err := opts.check(d.root.team.root.model(opts), true); err != nil {
 			return stored.refused(err)
 		}
 	}
-	d.root.agent, d.root.opts, d.resumed = agent, opts, true
 	if d.root.session, err = d.r.bind(stored.fold().Session(), opts.Session, isNew && given.forked()); err != nil {
 		return stored.refused(err)
 	}
 	if given != nil {
 		d.staged = given.staged
-		if err := stored.checkEdits(agent, given.staged); err != nil {
+		if err := stored.checkEdits(d.root.team.find(stored.fold().Agent()), given.staged); err != nil {
 			return err
 		}
 	}
 	return d.reopen(ctx, stored, given, isNew)
 }
 
-// agentOf finds the agent of a run. A run that has ended, or is cancelled, needs none: bare
-// says that what is returned is only its key.
-func (r *Runner) agentOf(ctx context.Context, given *Agent, s *RunState, ended bool) (agent *Agent, bare bool, err error) {
-	agent, err = r.agentFor(given, s.AgentKey())
+// teamFor finds the agents of a run. A run that has ended, or is cancelled, needs none.
+func (r *Runner) teamFor(ctx context.Context, given *Agent, s *RunState, ended bool) (t team, err error) {
+	root, err := r.agentFor(given, s.AgentKey())
+	if err == nil {
+		t, err = r.teamWith(root, s.fold().Agent())
+	}
 	if !errors.Is(err, ErrUnknownAgent) {
-		return agent, false, err
+		return t, err
 	}
 	if !ended {
 		if cancelled, ierr := r.cancelAsked(ctx, s); ierr != nil || !cancelled {
-			return nil, false, errors.Join(err, ierr)
+			return team{}, errors.Join(err, ierr)
 		}
 	}
-	return &Agent{Key: s.AgentKey()}, true, nil
+	return bareTeam(s.AgentKey()), nil
+}
+
+// managed says that the server keeps the conversation of a run.
+func managed(s *journal.Started) bool {
+	return s.Conversation != "" || s.Previous != "" || s.Auto
 }
 
 // stored returns what the store knows of a run. A run it does not have is new to it:
@@ -274,7 +275,7 @@ func (d *drive) recall(unsaved []journal.Record) {
 			if b.Outcome == journal.NotExecuted || !d.outputOf(f.Frame, b.ID).IsZero() {
 				continue
 			}
-		case *journal.Prepared, *journal.Responded:
+		case *journal.Prepared, *journal.Responded, *journal.Transferred:
 		case *journal.Intended: // a request's, for the response behind it
 			if b.ID.Kind != journal.EffectModel {
 				continue
@@ -360,7 +361,7 @@ func (f *frame) changed(id journal.EffectID) error {
 	}
 	t := f.tool(info.Spec.Name)
 	switch {
-	case t == nil && f.opts.ToolNotFound == TellModel:
+	case t == nil && f.opts.ToolNotFound == TellModel && info.Spec.Handoff == "":
 		return nil // it is answered with that
 	case t == nil:
 		return toolChanged(info, "is gone")
@@ -368,6 +369,8 @@ func (f *frame) changed(id journal.EffectID) error {
 		return toolChanged(info, "takes other arguments now")
 	case info.Spec.Agent != "" && t.agent.agent.key() != info.Spec.Agent:
 		return toolChanged(info, fmt.Sprintf("runs agent %q now, not %q", t.agent.agent.key(), info.Spec.Agent))
+	case t.handoff != nil && f.team.key(t.handoff.agent) != info.Spec.Handoff:
+		return toolChanged(info, "hands over to another agent now")
 	case info.Spec.Class == Transactional && t.effect != Transactional:
 		return toolChanged(info, "does not work in the store's transaction any more")
 	}
@@ -378,12 +381,4 @@ func (f *frame) tool(name string) *Tool { return f.agent.tool(name) }
 
 func toolChanged(info machine.CallInfo, how string) error {
 	return fmt.Errorf("%w: %q %s (call %s); resume the run with the tool as it was", ErrToolChanged, info.Spec.Name, how, info.CallID)
-}
-
-func (a *Agent) tool(name string) *Tool {
-	i := slices.IndexFunc(a.Tools, func(t Tool) bool { return t.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &a.Tools[i]
 }

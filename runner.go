@@ -62,6 +62,13 @@ func (r *Runner) check() error {
 	case r.Grace < 0:
 		return &ConfigError{Field: "Runner.Grace", Problem: "is negative"}
 	}
+	for i, a := range r.Agents {
+		for _, b := range r.Agents[:i] {
+			if a != nil && b != nil && a != b && a.key() == b.key() {
+				return &ConfigError{Field: "Runner.Agents", Problem: fmt.Sprintf("%q and %q are not the same agent, and both have the key %q", b.Name, a.Name, a.key())}
+			}
+		}
+	}
 	return nil
 }
 
@@ -142,11 +149,15 @@ func (r *Runner) drive(ctx context.Context, emit func(Event) bool, open func(*dr
 
 // begin opens a new run, or attaches to the one that has the id.
 func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunOptions) error {
-	started, err := d.r.started(agent, input, opts)
+	var err error
+	if d.root.team, err = d.r.teamToStart(agent, opts); err != nil {
+		return err
+	}
+	started, err := d.r.started(&d.root.team, input, opts)
 	if err != nil {
 		return err
 	}
-	d.root.agent, d.root.opts, d.root.session = agent, opts, opts.Session
+	d.root.opts, d.root.session = opts, opts.Session
 	if err := d.claim(ctx, started.Run, 0); err != nil {
 		re := &RunError{Run: started.Run, Err: err}
 		if re.State, _ = d.r.State(d.bg, started.Run); re.State != nil && !sameStart(re.State.fold().Started(), started) {
@@ -187,29 +198,31 @@ func sameStart(a, b *journal.Started) bool {
 	return a.Digest == b.Digest && a.Agent == b.Agent && a.Conversation == b.Conversation && a.Previous == b.Previous && a.Auto == b.Auto
 }
 
-// started is the first fact of a run. What is wrong with the agent, the options or
-// the input is an error here, before anything happened.
-func (r *Runner) started(agent *Agent, input Input, opts *RunOptions) (*journal.Started, error) {
+// teamToStart returns the agents that a run may come to. What is wrong with one of them or
+// with the options is an error here, before anything happened.
+func (r *Runner) teamToStart(agent *Agent, opts *RunOptions) (t team, err error) {
 	if agent == nil {
-		return nil, agent.check(nil, nil)
+		return t, agent.check(nil, nil)
 	}
-	m := agent.model(opts)
-	if err := agent.check(m, r.store()); err != nil {
-		return nil, err
+	if t, err = teamOf(agent); err != nil {
+		return t, err
 	}
-	if err := agent.checkAgentTools(opts, r.store(), nil); err != nil {
-		return nil, err
+	if err := t.check(opts, r.store(), opts.server(), nil); err != nil {
+		return t, err
 	}
-	if err := opts.check(m, false); err != nil {
-		return nil, err
-	}
+	return t, opts.check(agent.model(opts), false)
+}
+
+// started is the first fact of a run. What is wrong with the input is an error here.
+func (r *Runner) started(t *team, input Input, opts *RunOptions) (*journal.Started, error) {
+	agent := t.root
 	if err := checkInput(input, opts.server()); err != nil {
 		return nil, err
 	}
 	s := &journal.Started{Run: opts.ID, Agent: agent.key(), Digest: inputDigest(agent.key(), input), Input: input,
 		Session: r.sessionRef(opts.Session), Conversation: opts.ConversationID, Previous: opts.PreviousResponseID,
 		Auto: opts.AutoPreviousResponseID, MaxTurns: opts.MaxTurns, Parallel: opts.MaxParallelTools,
-		UniqueCallIDs: m.Info().UniqueCallIDs, OmitReasoningIDs: opts.OmitReasoningIDs, Machine: machine.Version}
+		UniqueCallIDs: t.uniqueCallIDs(opts), OmitReasoningIDs: opts.OmitReasoningIDs, Machine: machine.Version}
 	if s.Run == "" {
 		s.Run = newRunID()
 	}
@@ -353,5 +366,9 @@ func (r *Runner) agentFor(agent *Agent, key string) (*Agent, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %q; give it, or add it to Runner.Agents", ErrUnknownAgent, key)
+	return nil, unknownAgent(key)
+}
+
+func unknownAgent(key string) error {
+	return fmt.Errorf("%w: %q; give it, or add it to Runner.Agents", ErrUnknownAgent, key)
 }

@@ -171,7 +171,7 @@ func (d *drive) mayClose(ctx context.Context, s *RunState) error {
 // to its end: what is open is settled, and what is owed to the session appended. No
 // user code of that run's agent is needed for it.
 func (d *drive) close(ctx context.Context, next *drive, s *RunState) error {
-	d.root.agent, d.root.opts, d.resumed = &Agent{Key: s.AgentKey()}, &RunOptions{}, true
+	d.root.team, d.root.opts, d.resumed = bareTeam(s.AgentKey()), &RunOptions{}, true
 	failed := func(err error) error {
 		return fmt.Errorf("pawl: closing run %s, which has the session %q: %w", s.Run(), conversation(s.fold()), err)
 	}

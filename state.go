@@ -134,7 +134,10 @@ func (s *RunState) Interruptions() []Interruption {
 func (s *RunState) Staged() []Decision { return append([]Decision(nil), s.staged...) }
 
 // Result returns what the run has come to so far.
-func (s *RunState) Result() *Result { return newResult(s.fold(), s) }
+func (s *RunState) Result() *Result {
+	m := s.fold()
+	return newResult(m, s, &Agent{Key: m.Agent()})
+}
 
 // Approve stages an approval. It is invisible to other copies of the state until
 // Resume or Decide submits it.

@@ -191,7 +191,8 @@ type Tool struct {
 	approve func(context.Context, *Call) (Gate, error)
 	run     func(ctx context.Context, c *Call, fits bool) (any, error)
 	recover func(context.Context, *Call) (Recovered[any], error) // nil without one
-	agent   *agentTool                                           // instead of a body; nil without one
+	agent   *agentTool                                           // instead of a body: the call runs an agent
+	handoff *handoff                                             // instead of a body: the call hands the conversation over
 	id      string                                               // the identity: where the tool is from, its name, what arguments it takes
 	err     error
 }
@@ -307,11 +308,15 @@ func (t Tool) named() Tool {
 	case t.onUnknown != UnknownDefault && t.onUnknown != UnknownTell && t.onUnknown != UnknownWait:
 		t.err = fmt.Errorf("there is no OnUnknown %q", t.onUnknown)
 	}
+	what, origin := "tool", "local"
+	if t.handoff != nil {
+		what, origin = "handoff", "handoff"
+	}
 	if t.err != nil {
-		t.err = fmt.Errorf("pawl: tool %q: %s", t.name, strings.TrimPrefix(t.err.Error(), "pawl: "))
+		t.err = fmt.Errorf("pawl: %s %q: %s", what, t.name, strings.TrimPrefix(t.err.Error(), "pawl: "))
 		return t
 	}
-	t.id = "local/" + t.name + "/" + t.schema.Digest()
+	t.id = origin + "/" + t.name + "/" + t.schema.Digest()
 	return t
 }
 

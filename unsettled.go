@@ -138,7 +138,7 @@ func (s *RunState) Unsettled() (list []Unsettled) {
 
 func unsettled(m *machine.Machine, u machine.Unsettled) Unsettled {
 	f := m.Frame(u.Frame)
-	v := Unsettled{Run: m.Run(), Agent: f.Started().Agent, Call: machine.FrameName(u.Frame, u.Call), Tool: u.Tool, CallID: u.CallID,
+	v := Unsettled{Run: m.Run(), Agent: f.ManifestOf(u.Call.N).Agent, Call: machine.FrameName(u.Frame, u.Call), Tool: u.Tool, CallID: u.CallID,
 		Arguments: f.Arguments(u.Call), Key: f.KeyOf(u.Call), Attempt: u.Attempt, Since: timeOf(u.Begun), Why: u.Note, Interruption: u.Interruption}
 	switch u.Standing {
 	case machine.StandsExternal:

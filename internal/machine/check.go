@@ -204,7 +204,7 @@ func (f *Frame) checkPrepared(b *journal.Prepared) error {
 	if len(b.View) == 0 {
 		return nil
 	}
-	return checkView(b.View, f.items(b.Upto), f.unsent(b.Upto))
+	return checkView(b.View, f.Places(b.Upto), f.unsent(b.Upto))
 }
 
 func checkManifest(man *journal.Manifest) error {

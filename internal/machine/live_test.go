@@ -273,7 +273,7 @@ func (l *live) prepared(f *Frame, e Effect) journal.Body {
 	if b.Manifest != nil && b.Manifest.ToolUse == "?" {
 		b.Manifest.ToolUse = ToolUseAgain
 	}
-	if checkView(b.View, f.items(b.Upto), f.unsent(b.Upto)) != nil {
+	if checkView(b.View, f.Places(b.Upto), f.unsent(b.Upto)) != nil {
 		b.View = nil
 	}
 	return b

@@ -44,8 +44,8 @@ func (f *Frame) Sent(e Effect) iter.Seq[item.Item] {
 	}
 }
 
-// items are the items of the history below a place, zero where none is shown.
-func (f *Frame) items(upto int) []item.Item {
+// Places returns the items of the history below a place, zero where none is shown.
+func (f *Frame) Places(upto int) []item.Item {
 	list := make([]item.Item, upto)
 	for i, s := range f.history[:upto] {
 		if !s.dropped {

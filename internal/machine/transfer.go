@@ -1,6 +1,9 @@
 package machine
 
-import "github.com/pawl-agents/pawl/journal"
+import (
+	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
+)
 
 // handoff says that the call hands the conversation to another agent: it has no body.
 func (c *call) handoff() bool { return c.spec != nil && c.spec.Handoff != "" }
@@ -52,7 +55,7 @@ func (f *Frame) checkTransferred(b *journal.Transferred) error {
 	case len(b.View) > 0 && f.managed():
 		return notDue("the server keeps the history: a handoff cannot change it")
 	}
-	places := f.items(len(f.history))
+	places := f.Places(len(f.history))
 	places[c.out] = b.Output
 	return checkView(b.View, places, f.unsent(len(places)))
 }
@@ -67,3 +70,13 @@ func (f *Frame) foldTransferred(b *journal.Transferred) {
 
 // Agent returns the key of the agent that has the conversation [M18.6].
 func (f *Frame) Agent() string { return f.agent }
+
+// HandedOver returns what there is to be read once the handoff of a call is settled with that
+// output: a view, then the history from a place on. The newest response begins at the place
+// response.
+func (f *Frame) HandedOver(call journal.EffectID, out item.Item) (view []journal.Span, from, response int, places []item.Item) {
+	view, from = f.base()
+	places = f.Places(len(f.history))
+	places[f.find(call).out] = out
+	return view, from, f.last().first, places
+}

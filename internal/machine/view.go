@@ -228,6 +228,9 @@ func (f *Frame) Response() (n int, items []item.Item, man *journal.Manifest) {
 	return r.n, items, r.manifest
 }
 
+// ManifestOf returns the manifest that response n was asked under.
+func (f *Frame) ManifestOf(n int) *journal.Manifest { return f.responses[n-1].manifest }
+
 // Heads returns the heads of the newest response's items. They are valid until the next
 // response.
 func (f *Frame) Heads() []item.Head { return f.heads }
