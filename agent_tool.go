@@ -2,12 +2,12 @@ package pawl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/pawl-agents/pawl/internal/jsonscan"
 	"github.com/pawl-agents/pawl/internal/schema"
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -160,21 +160,31 @@ func argumentText(arguments string, s *schema.Schema, whole bool) string {
 	if whole {
 		return text + "\n\nTheir JSON Schema:\n" + s.JSON()
 	}
-	var object struct {
-		Properties map[string]struct{ Description string }
-		Required   []string
+	meaning := ""
+	for _, properties := range members(s.JSON(), "properties") {
+		jsonscan.Object(properties, func(name, property string) error {
+			for _, d := range members(property, "description") {
+				d, _ = jsonscan.String(d)
+				meaning += "\n- " + name + ": " + d
+			}
+			return nil
+		})
 	}
-	if json.Unmarshal([]byte(s.JSON()), &object) != nil {
-		return text
-	}
-	head := "\n\nWhat they mean:"
-	for _, name := range object.Required {
-		if d := object.Properties[name].Description; d != "" {
-			text += fmt.Sprintf("%s\n- %s: %s", head, name, d)
-			head = ""
-		}
+	if meaning != "" {
+		text += "\n\nWhat they mean:" + meaning
 	}
 	return text
+}
+
+// members returns the members of that name of a JSON object that is known to be sound.
+func members(object, name string) (list []string) {
+	jsonscan.Object(object, func(key, value string) error {
+		if key == name {
+			list = append(list, value)
+		}
+		return nil
+	})
+	return list
 }
 
 // Invocation is the call that runs an agent as a tool.

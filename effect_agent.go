@@ -9,9 +9,6 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// ErrTooDeep: an agent was called as a tool of agents that are nested as deep as they may be.
-var ErrTooDeep = errors.New("pawl: agents are nested too deep")
-
 // enter begins the nested run of a call: its outcome is the first fact of that run [M17.2].
 func (f *frame) enter(e machine.Effect) (journal.Body, error) {
 	b, err := f.agentBody(e.About)

@@ -78,6 +78,9 @@ var (
 	ErrNewerState = errors.New("pawl: the run state was written by a newer version of Pawl")
 	// ErrFork: the run cannot be forked as it stands.
 	ErrFork = errors.New("pawl: the run cannot be forked now")
+	// ErrTooDeep: an agent was to be called as a tool below eight others. It was not
+	// started; if AgentFunc.FailRun does not say so, the model is told.
+	ErrTooDeep = errors.New("pawl: agents are nested too deep")
 	// ErrCancelled: the run was cancelled.
 	ErrCancelled = errors.New("pawl: the run was cancelled")
 )

@@ -181,6 +181,12 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		_, err := r.Resume(t.Context(), agent, pawl.RunID("r"), nil)
 		return err
 	},
+	"pawl: run r, starting the agent of call 1.0 of nested run 1.0/1.0/1.0/1.0/1.0/1.0/1.0/1.0: agents are nested too deep: 8 is the most": func(t *testing.T) error {
+		agent := &pawl.Agent{Name: "me", Model: byLength(newScript(calling(fc("a", "me", `{"input":"again"}`))))}
+		agent.Tools = []pawl.Tool{pawl.AgentTool(agent, &pawl.AgentToolOptions{FailRun: true})}
+		_, err := new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{ID: "r"})
+		return err
+	},
 	"pawl: run r, preparing turn 2: no final output after 1 turns; resume the run with a larger MaxTurns": func(t *testing.T) error {
 		return runs(t, func(_ *pawl.Agent, o *pawl.RunOptions) { o.MaxTurns = 1 }, calling(fc("c1", "charge", `{"cents":5}`)))
 	},

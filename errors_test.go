@@ -95,6 +95,7 @@ var errorsOfPawl = map[string]func(error) bool{
 	"ErrSessionAmbiguous": is(pawl.ErrSessionAmbiguous), "ErrDeliveryAmbiguous": is(pawl.ErrDeliveryAmbiguous),
 	"ErrState": is(pawl.ErrState), "ErrNewerState": is(pawl.ErrNewerState), "ErrFork": is(pawl.ErrFork),
 	"ErrCancelled": is(pawl.ErrCancelled), "ErrSeal": is(pawl.ErrSeal), "ErrStopped": is(pawl.ErrStopped),
+	"ErrTooDeep": is(pawl.ErrTooDeep),
 
 	"RunError": as[*pawl.RunError], "ConfigError": as[*pawl.ConfigError], "MaxTurnsError": as[*pawl.MaxTurnsError],
 	"ToolNotFoundError": as[*pawl.ToolNotFoundError], "CallIDError": as[*pawl.CallIDError], "RefusalError": as[*pawl.RefusalError],

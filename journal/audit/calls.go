@@ -28,7 +28,7 @@ func (c Call) Name() string { return nameOf(c.ID) }
 
 func nameOf(id journal.EffectID) string { return fmt.Sprintf("%d.%d", id.N, id.P) }
 
-// Calls returns the calls that the run planned, in their order. The errors are those of HeadOf.
+// Calls returns the calls that the run itself planned, not those of runs nested in it, in their order. The errors are those of HeadOf.
 func Calls(run string, records []journal.Record) ([]Call, error) {
 	l, err := read(run, records)
 	if err != nil {
@@ -45,8 +45,10 @@ func Calls(run string, records []journal.Record) ([]Call, error) {
 	return list, nil
 }
 
-// book knows the calls of a ledger, fact by fact.
+// book knows the calls of a ledger, or of a nested run in it, fact by fact.
 type book struct {
+	frame    string           // of the nested run
+	nested   map[string]*book // by frame, in the book of the ledger
 	run      string
 	facts    int
 	turn     int
@@ -74,22 +76,26 @@ type standing struct {
 }
 
 func newBook() *book {
-	return &book{offered: map[int][]journal.ToolSpec{}, same: map[int]int{}, standing: map[string]standing{}}
+	return &book{nested: map[string]*book{}, offered: map[int][]journal.ToolSpec{}, same: map[int]int{}, standing: map[string]standing{}}
 }
 
 // note takes the next fact.
 func (b *book) note(f journal.Fact) {
 	b.facts++
-	if f.Frame != "" {
+	if f.Frame != b.frame {
+		n := b.in(f.Frame)
+		n.run, n.facts = b.run, b.facts-1
+		n.note(f)
 		return
 	}
-	b.run = runAfter(b.run, f)
+	if b.frame == "" {
+		b.run = runAfter(b.run, f)
+	}
 	switch body := f.Body.(type) {
 	case *journal.Forked:
-		for _, c := range b.calls {
-			if !c.begun {
-				c.Run, c.Key = b.run, machine.Key(b.run, "", c.ID)
-			}
+		b.fork(b.run)
+		for _, n := range b.nested {
+			n.fork(b.run)
 		}
 	case *journal.Prepared:
 		b.same[body.N] = body.Same
@@ -109,6 +115,29 @@ func (b *book) note(f journal.Fact) {
 	}
 }
 
+// in returns the book of a frame.
+func (b *book) in(frame string) *book {
+	if frame == b.frame {
+		return b
+	}
+	n := b.nested[frame]
+	if n == nil {
+		n = newBook()
+		n.frame = frame
+		b.nested[frame] = n
+	}
+	return n
+}
+
+// fork makes the calls that have not begun those of another run.
+func (b *book) fork(run string) {
+	for _, c := range b.calls {
+		if !c.begun {
+			c.Run, c.Key = run, machine.Key(run, b.frame, c.ID)
+		}
+	}
+}
+
 func (b *book) plan(p *journal.Planned) {
 	tools := slices.Concat(b.offered[b.same[b.turn]], p.Tools)
 	for _, pc := range p.Calls {
@@ -119,7 +148,7 @@ func (b *book) plan(p *journal.Planned) {
 		it := b.items[pc.P]
 		head := it.Head()
 		c := &bookCall{plan: pc, Call: Call{ID: id, Tool: head.Name, CallID: head.CallID, Arguments: argumentsOf(it),
-			Key: machine.Key(b.run, "", id), Run: b.run}}
+			Key: machine.Key(b.run, b.frame, id), Run: b.run}}
 		if pc.Tool >= 0 && pc.Tool < len(tools) {
 			c.identity = tools[pc.Tool].Identity
 			c.standing = b.standing[c.identity]

@@ -89,7 +89,7 @@ func (l *ledger) lines() ([]json.RawMessage, error) {
 	for i, f := range l.facts {
 		b.note(f)
 		var err error
-		if lines[i], err = marshal(b.line(f, &l.recs[i]), ""); err != nil {
+		if lines[i], err = marshal(b.in(f.Frame).line(f, &l.recs[i]), ""); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +113,7 @@ func (b *book) line(f journal.Fact, rec *journal.Record) *line {
 	case *journal.Planned:
 		for _, c := range b.calls {
 			if c.ID.N == d.N {
-				n.Calls = append(n.Calls, lineCall{c.Name(), c.Tool, c.CallID, c.Key, c.Arguments, c.plan.Digest.String(), cmp.Or(c.plan.Gate, "allow")})
+				n.Calls = append(n.Calls, lineCall{machine.FrameName(b.frame, c.ID), c.Tool, c.CallID, c.Key, c.Arguments, c.plan.Digest.String(), cmp.Or(c.plan.Gate, "allow")})
 			}
 		}
 	case *journal.Decided:
@@ -140,12 +140,12 @@ func (b *book) effect(n *line, id journal.EffectID) {
 		return
 	}
 	n.Effect = id.String()
-	if n.Frame != "" || id.Kind != journal.EffectTool {
+	if id.Kind != journal.EffectTool {
 		return
 	}
-	n.Call, n.Attempt = nameOf(id), id.A
+	n.Call, n.Attempt = machine.FrameName(b.frame, id), id.A
 	if c := b.find(id); c != nil {
-		n.Tool, n.CallID, n.Key = c.Tool, c.CallID, machine.Key(b.run, "", id)
+		n.Tool, n.CallID, n.Key = c.Tool, c.CallID, machine.Key(b.run, b.frame, id)
 	}
 }
 

@@ -25,19 +25,28 @@ type Entry struct {
 
 // Of returns the story of a ledger, at least one line a fact. The errors are those of journal.Decode.
 func Of(records []journal.Record) ([]Entry, error) {
-	s := &story{calls: map[journal.EffectID]string{}}
+	stories := map[string]*story{}
+	var entries []Entry
 	for i, rec := range records {
 		f, err := journal.Decode(rec)
 		if err != nil {
 			return nil, err
 		}
-		s.fact, s.time, s.kind = i+1, time.UnixMilli(f.Time), rec.Kind
+		s := stories[f.Frame]
+		if s == nil {
+			s = &story{frame: f.Frame, calls: map[journal.EffectID]string{}}
+			stories[f.Frame] = s
+		}
+		s.entries, s.fact, s.time, s.kind = entries, i+1, time.UnixMilli(f.Time), rec.Kind
 		s.tell(f.Body)
+		entries = s.entries
 	}
-	return s.entries, nil
+	return entries, nil
 }
 
+// story is that of the run itself, or of a run nested in it.
 type story struct {
+	frame   string
 	entries []Entry
 	fact    int
 	time    time.Time
@@ -49,6 +58,9 @@ type story struct {
 }
 
 func (s *story) add(what, format string, args ...any) {
+	if s.frame != "" {
+		format, args = "in %s: "+format, append([]any{s.frame}, args...)
+	}
 	s.entries = append(s.entries, Entry{Fact: s.fact, Time: s.time, Kind: s.kind, What: what, Text: fmt.Sprintf(format, args...)})
 }
 
@@ -176,14 +188,20 @@ func (s *story) responded(b *journal.Responded) {
 	for p, it := range b.Items {
 		if it.NeedsOutput() {
 			s.calls[journal.EffectID{Kind: journal.EffectTool, N: s.response, P: p}] = it.Head().Name
-			s.add("call", "%s %s", callText(it), "["+interruption(s.response, p)+"]")
+			s.add("call", "%s %s", callText(it), "["+s.interruption(s.response, p)+"]")
 			continue
 		}
 		s.add("model", "%s", textOf(it))
 	}
 }
 
-func interruption(n, p int) string { return fmt.Sprintf("%d.%d", n, p) }
+func (s *story) interruption(n, p int) string {
+	name := fmt.Sprintf("%d.%d", n, p)
+	if s.frame != "" {
+		return s.frame + "/" + name
+	}
+	return name
+}
 
 func (s *story) planned(b *journal.Planned) {
 	for _, c := range b.Calls {
@@ -247,8 +265,12 @@ func (s *story) failed(b *journal.Failed) {
 
 func (s *story) finished(b *journal.Finished) {
 	switch {
+	case b.Cancelled && s.frame != "":
+		s.add("stopped", "the nested run is over")
 	case b.Cancelled:
 		s.add("cancelled", "the run is over")
+	case s.frame != "":
+		s.add("finished", "the nested run has its final output%s", quoted(b.Text))
 	default:
 		s.add("finished", "the run has its final output%s", quoted(b.Text))
 	}
@@ -259,7 +281,7 @@ func (s *story) effect(id journal.EffectID) string {
 	switch id.Kind {
 	case journal.EffectTool:
 		id.A = 0
-		return cmp.Or(s.calls[id], "a call") + " [" + interruption(id.N, id.P) + "]"
+		return cmp.Or(s.calls[id], "a call") + " [" + s.interruption(id.N, id.P) + "]"
 	case journal.EffectSession:
 		return fmt.Sprintf("batch %d for the session", id.N)
 	case journal.EffectModel:
@@ -269,7 +291,7 @@ func (s *story) effect(id journal.EffectID) string {
 }
 
 func kindWord(k journal.EffectKind) string {
-	return cmp.Or(map[journal.EffectKind]string{journal.EffectLoad: "load", journal.EffectPrepare: "turn", journal.EffectModel: "model", journal.EffectPlan: "plan",
+	return cmp.Or(map[journal.EffectKind]string{journal.EffectEnter: "start of agent", journal.EffectLeave: "output of agent", journal.EffectLoad: "load", journal.EffectPrepare: "turn", journal.EffectModel: "model", journal.EffectPlan: "plan",
 		journal.EffectTool: "tool", journal.EffectJudge: "verdict", journal.EffectSession: "session", journal.EffectReconcile: "read back", journal.EffectWait: "wait"}[k], "effect")
 }
 
