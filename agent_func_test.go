@@ -21,6 +21,7 @@ type trip struct {
 	Nights int    `json:"nights"`
 }
 
+// S16.1, S16.2
 func TestAgentFunc(t *testing.T) {
 	const arguments = `{"city":"Rome","nights":2}`
 	for name, tt := range map[string]struct {
@@ -131,7 +132,7 @@ func TestAgentToolSessionTaken(t *testing.T) {
 	}
 }
 
-// Agents that are called together work together: each waits for the other here.
+// Agents that are called together work together: each waits for the other here. [S16.4]
 func TestAgentToolsTogether(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode mode) {
 		here, there := make(chan bool), make(chan bool)
@@ -173,7 +174,7 @@ func TestAgentToolBadInput(t *testing.T) {
 	}
 }
 
-// A resume without the tool that runs the agent fails before anything happens, and goes on with it.
+// A resume without the tool that runs the agent fails before anything happens, and goes on with it. [S16.3]
 func TestAgentToolGone(t *testing.T) {
 	var e effects
 	manager, billing := newScript(calling(ask("a", "go")), says("done")), newScript(calling(fc("x", "charge", `{"cents":5}`)), says("billed"))
@@ -193,4 +194,26 @@ func TestAgentToolGone(t *testing.T) {
 	e.want(t)
 	must(t)(r.Resume(t.Context(), agent, pawl.RunID("r"), nil))
 	e.want(t, "charge 5")
+}
+
+// batchIDs is a session that notes the ids of what is appended.
+type batchIDs struct {
+	*session.Memory
+	ids *[]string
+}
+
+func (b batchIDs) AppendBatch(ctx context.Context, id string, items []pawl.Item) error {
+	*b.ids = append(*b.ids, id)
+	return b.Memory.AppendBatch(ctx, id, items)
+}
+
+// A batch of a nested run has another id than any of the run itself. [S16.6]
+func TestNestedBatchIDs(t *testing.T) {
+	var ids []string
+	agent := withBilling(newScript(calling(ask("a", "go")), says("done")), newScript(says("billed")),
+		&pawl.AgentToolOptions{Options: &pawl.RunOptions{Session: batchIDs{session.NewMemory("inner"), &ids}}})
+	must(t)(new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{ID: "r", Session: batchIDs{session.NewMemory("outer"), &ids}}))
+	if diff := cmp.Diff([]string{"r/1", "r/1@1.0", "r/2@1.0", "r/2", "r/3"}, ids); diff != "" {
+		t.Error(diff)
+	}
 }

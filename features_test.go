@@ -17,7 +17,7 @@ type feature struct {
 
 // features are the rows that have a test, by section.
 func features() []feature {
-	return slices.Concat(agentFeatures, runFeatures, moreRunFeatures, turnFeatures, approvalFeatures, moreApprovalFeatures,
+	return slices.Concat(agentFeatures, agentToolFeatures, runFeatures, moreRunFeatures, turnFeatures, approvalFeatures, moreApprovalFeatures,
 		stateFeatures, moreStateFeatures, streamFeatures, moreStreamFeatures)
 }
 

@@ -297,3 +297,34 @@ func TestStrangeLateResults(t *testing.T) {
 	}
 	e.want(t)
 }
+
+// What the body of a nested run's tool returns too late is recorded in its frame.
+func TestNestedLateResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var e effects
+		inner := deaf(&e, stop, nil)
+		manager := newScript(calling(fc("a", "support", `{"input":"pay"}`)), says("done"))
+		agent := &pawl.Agent{Name: "manager", Model: manager, Tools: []pawl.Tool{pawl.AgentTool(inner, nil)}}
+		r := &pawl.Runner{Store: journal.NewMemory(), Grace: time.Second}
+		if _, err := r.Run(ctx, agent, pawl.UserText("go"), &pawl.RunOptions{ID: "r"}); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		frames := ""
+		for _, f := range facts(t, r.Store, "r") {
+			if s, ok := f.Body.(*journal.Settled); ok && s.ID.N == 1 {
+				frames += f.Frame + " " + string(s.Outcome) + ";"
+			}
+		}
+		if frames != "1.0 unknown;1.0 ;" {
+			t.Errorf("it has %s", frames)
+		}
+		for u, err := range r.Unsettled(t.Context(), nil) {
+			t.Errorf("unsettled: %+v, %v", u, err)
+		}
+		e.want(t, "attempt 1")
+	})
+}

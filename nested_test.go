@@ -33,6 +33,7 @@ func nameOf(ev pawl.Event) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "*pawl.")
 }
 
+// S16.5
 func TestNestedEvents(t *testing.T) {
 	var e effects
 	manager := newScript(calling(ask("a", "charge")), says("done"))

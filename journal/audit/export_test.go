@@ -10,8 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/journal/audit"
+	"github.com/pawl-agents/pawl/pawltest"
 )
 
 func export(t *testing.T, run string, records []journal.Record) ([]json.RawMessage, []byte) {
@@ -178,4 +180,44 @@ func FuzzReadExport(f *testing.F) {
 			t.Errorf("what was read has no head: %v", err)
 		}
 	})
+}
+
+// A nested run's calls and decisions are named and keyed like those of the run itself. [S10.4]
+func TestExportOfNestedRuns(t *testing.T) {
+	clerk := desk(calls([3]string{"call_1", "refund", `{"order":9}`}), pawltest.ScriptedText("Refunded."))
+	clerk.Name = "Clerk"
+	agent := &pawl.Agent{Name: "Manager", Tools: []pawl.Tool{pawl.AgentTool(clerk, nil)},
+		Model: pawltest.NewScriptedModel(calls([3]string{"call_1", "clerk", `{"input":"go"}`}), pawltest.ScriptedText("Done."))}
+	store := journal.NewMemory()
+	var key string
+	decide(t, &pawl.Runner{Store: store}, agent, pawl.UserText("Refund me."), func(in pawl.Interruption) pawl.Decision {
+		key = in.Key
+		return pawl.Approve(in.ID, "ada")
+	})
+	records, err := store.Read(t.Context(), "ticket-1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, text := export(t, "ticket-1", records)
+	var got []string
+	for _, l := range lines {
+		var v struct{ Kind, Frame, Call, Tool, By, Key string }
+		if err := json.Unmarshal(l, &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.Call == "" {
+			continue
+		}
+		got = append(got, strings.Join([]string{v.Kind, v.Frame, v.Call, v.Tool, v.By}, "|"))
+		if (v.Call == "1.1/1.1") != (v.Key == key) {
+			t.Errorf("call %s has the key %s", v.Call, v.Key)
+		}
+	}
+	want := []string{"decided|1.1|1.1/1.1|refund|ada", "intended|1.1|1.1/1.1|refund|", "settled|1.1|1.1/1.1|refund|", "settled||1.1|clerk|"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, read, err := audit.ReadExport(text); err != nil || len(read) != len(records) {
+		t.Errorf("%d of %d records, %v", len(read), len(records), err)
+	}
 }

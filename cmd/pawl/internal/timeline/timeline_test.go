@@ -130,3 +130,41 @@ func TestOfDamaged(t *testing.T) {
 		t.Errorf("newer: %v", err)
 	}
 }
+
+// The story of a nested run stands in that of its caller, and says whose it is.
+func TestNestedRun(t *testing.T) {
+	call := func(id, name string) journal.Body {
+		return &journal.Responded{ID: journal.EffectID{Kind: journal.EffectModel, N: 1, A: 1}, Items: []item.Item{item.FunctionCallItem("", id, name, `{}`)}}
+	}
+	tool := func(n, a int) journal.EffectID { return journal.EffectID{Kind: journal.EffectTool, N: n, A: a} }
+	var recs []journal.Record
+	for _, f := range []journal.Fact{
+		{Body: call("c1", "clerk")},
+		{Frame: "1.0", Body: &journal.Started{Agent: "Clerk"}},
+		{Frame: "1.0", Body: call("c1", "pay")},
+		{Frame: "1.0", Body: &journal.Intended{ID: tool(1, 1)}},
+		{Frame: "1.0", Body: &journal.Finished{At: -1, Text: "paid"}},
+		{Body: &journal.Settled{ID: tool(1, 1), Output: item.FunctionOutput("c1", "paid")}},
+	} {
+		recs = append(recs, journal.Encode(f, [16]byte{}))
+	}
+	entries, err := Of(recs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.What+" "+e.Text)
+	}
+	want := []string{
+		"call clerk {} [1.0]",
+		"started in 1.0: agent Clerk",
+		"call in 1.0: pay {} [1.0/1.0]",
+		"tool in 1.0: pay [1.0/1.0] begins",
+		"finished in 1.0: the nested run has its final output: paid",
+		"tool clerk [1.0] returns: paid",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
