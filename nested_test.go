@@ -247,3 +247,27 @@ func TestNestedTold(t *testing.T) {
 		}
 	}
 }
+
+// An agent that was called as a tool hands its nested run over; who called it goes on.
+func TestNestedHandoff(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode mode) {
+		var e effects
+		expert := &pawl.Agent{Name: "Expert", Model: newScript(calling(fc("y", "charge", `{"cents":5}`)), says("charged by the expert")), Tools: []pawl.Tool{charging("charge", &e, asking)}}
+		front := &pawl.Agent{Name: "Front", Model: newScript(calling(fc("x", "transfer_to_expert", "{}"))), Handoffs: []pawl.Handoff{pawl.HandoffTo(expert)}}
+		agent := &pawl.Agent{Name: "manager", Model: newScript(calling(fc("a", "front", `{"input":"go"}`)), says("done")), Tools: []pawl.Tool{pawl.AgentTool(front, nil)}}
+		r := &pawl.Runner{Store: journal.NewMemory()}
+		res := must(t)(mode.run(r, t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{ID: "r"}))
+		if in := res.Interruptions; len(in) != 1 || in[0].Agent != "Expert" || !cmp.Equal(in[0].AgentPath, []string{"manager", "Expert"}) {
+			t.Fatalf("%+v", in)
+		}
+		s := viaJSON(t, res.State())
+		if err := s.Approve(res.Interruptions[0], "ann"); err != nil {
+			t.Fatal(err)
+		}
+		res = must(t)(mode.resume(r, t.Context(), agent, s, nil))
+		if diff := cmp.Diff([]string{"a: charged by the expert"}, outputs(res.NewItems())); diff != "" || res.LastAgent != agent {
+			t.Errorf("%v: %s", res.LastAgent.Name, diff)
+		}
+		e.want(t, "charge 5")
+	})
+}

@@ -430,3 +430,24 @@ func TestTransactionalTurnedOrdinary(t *testing.T) {
 		t.Errorf("%d rows", rows())
 	}
 }
+
+// A transactional tool of a nested run commits with its frame's outcome. An agent that has one
+// needs such a store, however deep it is.
+func TestNestedTransactionalTool(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode mode) {
+		store, rows := payments(t)
+		var e effects
+		manager, billing := newScript(calling(ask("a", "go")), says("done")), newScript(calling(fc("x", "pay", `{"cents":5}`)), says("billed"))
+		agent := withBilling(manager, billing, &pawl.AgentToolOptions{Options: &pawl.RunOptions{Session: store.Session("inner")}}, paying(&e, nil, nil))
+		r := &pawl.Runner{Store: store}
+		res := must(t)(mode.run(r, t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", Session: store.Session("outer")}))
+		held, err := store.Session("inner").Items(t.Context(), -1)
+		if got := texts(held); err != nil || got != "user: go\ncall x\nx: paid\nassistant: billed" || rows() != 1 || res.FinalOutput != "done" {
+			t.Errorf("%d rows, %v, the inner session:\n%s", rows(), err, got)
+		}
+		replays(t, r, "r")
+		if _, err := mode.run(&pawl.Runner{}, t.Context(), agent, pawl.UserText("pay"), nil); !as[*pawl.ConfigError](err) {
+			t.Errorf("without transactions: %v", err)
+		}
+	})
+}
