@@ -27,14 +27,24 @@ func (f *frame) prepare(e machine.Effect) (journal.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := f.offering(want)
 	b := &journal.Prepared{N: e.ID.N, Upto: e.Upto}
+	if f.opts.FilterInput != nil {
+		if b.View, err = f.filterInput(e, &want); err != nil {
+			return nil, &FilterError{Filter: "RunOptions.FilterInput", Err: err}
+		}
+	}
+	o := f.offering(want)
 	if o.recorded == 0 {
 		o.recorded = f.recorded(o)
 	}
 	if b.Same = o.recorded; b.Same == 0 {
 		b.Same, b.Manifest = e.ID.N, o.manifest
 		o.recorded = e.ID.N
+	}
+	if len(b.View) > 0 {
+		if err := unsendable(f.d.m.Check(journal.Fact{Frame: f.m.Name(), Body: b})); err != nil {
+			return nil, &FilterError{Filter: "RunOptions.FilterInput", Err: err}
+		}
 	}
 	return b, nil
 }

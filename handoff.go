@@ -124,6 +124,14 @@ func (h Handoff) Err() error {
 	return h.tool.err
 }
 
+// HandoffPrefix is a beginning for the instructions of agents that hand over to each other: it
+// says to the model what a handoff is, and that it is no matter for the user.
+const HandoffPrefix = `You are one of several agents that share one conversation. Each has its own task and its own tools. ` +
+	`Hand the conversation over when another agent fits the request better, by calling the function that is named after it, as a rule transfer_to_ and its name. ` +
+	`Do not speak of handing over, nor of other agents: to the user it is one conversation.
+
+`
+
 // describe returns what the model reads of a tool.
 func (t *Tool) describe() string {
 	if t.handoff == nil || t.description != "" {

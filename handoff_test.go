@@ -557,3 +557,40 @@ func TestHandoffInANestedRun(t *testing.T) {
 		}
 	})
 }
+
+// A message beside a handoff is no final output: the handoff wins, behind the other calls.
+func TestHandoffBesideAMessage(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		d := newDesk([]step{items(item.MessageItem("", "one moment"), ho("h1", "billing"), fc("c1", "pay", `{"cents":5}`))}, []step{says("ok")})
+		d.noting(nil)
+		d.triage.Tools = []pawl.Tool{charging("pay", &d.e, nil)}
+		d.triage.Instructions = pawl.Text(pawl.HandoffPrefix + "Route.")
+		res := must(t)(m.run(new(pawl.Runner), t.Context(), d.triage, pawl.UserText("hi"), nil))
+		d.e.want(t, "pay 5", "Triage to Billing by h1")
+		if res.FinalOutput != "ok" || res.LastAgent != d.billing {
+			t.Errorf("%q by %s", res.FinalOutput, res.LastAgent.Name)
+		}
+		if got := d.asked.calls()[0].Instructions; !strings.HasPrefix(got, "You are one of several agents") || !strings.HasSuffix(got, "\n\nRoute.") {
+			t.Errorf("instructions %q", got)
+		}
+	})
+}
+
+// A call of a handoff that the agent does not have is one of an unknown tool.
+func TestUnknownHandoff(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		d := newDesk([]step{calling(ho("h1", "law")), says("I cannot.")}, nil)
+		_, err := m.run(new(pawl.Runner), t.Context(), d.triage, pawl.UserText("hi"), &pawl.RunOptions{ID: "r"})
+		want := `pawl: run r, reading response 1: the model called the tool "transfer_to_law" (call h1), which the agent does not have; it has transfer_to_billing`
+		if err == nil || err.Error() != want {
+			t.Fatalf("error %v", err)
+		}
+		res := must(t)(m.resume(new(pawl.Runner), t.Context(), d.triage, viaJSON(t, stateOf(t, err)), &pawl.RunOptions{ToolNotFound: pawl.TellModel}))
+		if res.FinalOutput != "I cannot." || res.LastAgent != d.triage {
+			t.Errorf("%q by %s", res.FinalOutput, res.LastAgent.Name)
+		}
+		if diff := cmp.Diff([]string{`h1: Tool "transfer_to_law" not found. Available tools: transfer_to_billing.`}, outputs(res.NewItems())); diff != "" {
+			t.Errorf("outputs (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -66,6 +66,13 @@ type RunOptions struct {
 	// Context is handed to user code as RunContext.Value. It is never stored:
 	// give it again on a resume.
 	Context any
+	// FilterInput may change what a turn's request says; nil means nothing is changed. It is
+	// called in every turn, when everything else of the request is known. What it made of
+	// it is recorded, so that a repeated attempt sends the same without asking again. The
+	// session and Result.ToInputList have the conversation as it is, and the next turn
+	// begins with that. Its error, or a panic, fails the run, resumably; so does what no
+	// model can be sent, as a *FilterError.
+	FilterInput func(ctx context.Context, in *ModelInput) error
 	// HandoffFilter says what an agent that the conversation is handed over to is to read
 	// of it, if the handoff has no Filter; nil means everything. It needs a run whose
 	// conversation the server does not keep.
