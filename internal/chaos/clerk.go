@@ -29,14 +29,14 @@ func (p *parent) clerk(ctx context.Context) {
 		if rnd.IntN(4) == 0 && !p.isDraining() {
 			patience = time.Duration(10+rnd.IntN(60)) * time.Millisecond
 		}
-		killed, err := p.clerkDecides(ctx, j, patience)
+		decided, killed, err := p.clerkDecides(ctx, j, patience)
 		p.mu.Lock()
 		switch {
 		case killed:
 			p.kills++
 		case err != nil && ctx.Err() == nil:
 			p.violations = append(p.violations, violation{j.plan.Run, "the command pawl: " + err.Error()})
-		default:
+		case decided:
 			j.waiting = false
 		}
 		p.mu.Unlock()
@@ -49,20 +49,24 @@ func (p *parent) isDraining() bool {
 	return p.draining
 }
 
-// waiting returns a run that waits for decisions, nil if none does.
+// waiting returns one of the runs that wait for decisions, nil if none does.
 func (p *parent) waiting() *job {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var list []*job
 	for _, j := range p.open {
 		if j.waiting && !j.plan.Leave && j.holders == 0 {
-			return j
+			list = append(list, j)
 		}
 	}
-	return nil
+	if len(list) == 0 {
+		return nil
+	}
+	return list[p.rnd.IntN(len(list))]
 }
 
-// clerkDecides decides about what waits in one run.
-func (p *parent) clerkDecides(ctx context.Context, j *job, patience time.Duration) (killed bool, err error) {
+// clerkDecides decides about what waits in one run, if it can: it lets pass what may expire.
+func (p *parent) clerkDecides(ctx context.Context, j *job, patience time.Duration) (decided, killed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var shown struct {
@@ -94,9 +98,10 @@ func (p *parent) clerkDecides(ctx context.Context, j *job, patience time.Duratio
 		}
 		if err = failed; ok {
 			killed, err = p.pawl(ctx, nil, words(in.Run, d)...)
+			decided = !killed && err == nil
 		}
 	}
-	return killed, err
+	return decided, killed, err
 }
 
 // words is a decision as a command line.
