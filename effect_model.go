@@ -103,6 +103,7 @@ func (f *frame) attempt(e machine.Effect) modelCall {
 	if f.request.turn != e.ID.N {
 		f.request.turn, f.request.attempts = e.ID.N, e.ID.A-1
 	}
+	f.request.approved = 0
 	if f.request.shown = false; e.ID.A > 1 {
 		f.send(&Reset{Turn: e.ID.N, Attempt: e.ID.A})
 	}
@@ -145,22 +146,15 @@ func checkResponse(res *model.Response) error {
 	return nil
 }
 
-// failedCall is the fact of a failed attempt. The attempt is followed by another if
-// the settings say so, the server did not process it or keeps nothing, and nothing of it
-// was visible.
+// failedCall is the fact of a failed attempt.
 func (f *frame) failedCall(id journal.EffectID, err error) *journal.Failed {
 	failed := &journal.Failed{ID: id, Code: code(err), Error: errorText(err), Unknown: true}
 	var me *model.Error
-	retryable := false
-	var pause time.Duration
 	if errors.As(err, &me) {
 		failed.Unknown = me.Delivery != model.DeliveryRefused
-		retryable, pause = me.Retryable, me.RetryAfter
 	}
-	var te *TimeoutError
-	retryable = retryable || errors.As(err, &te)
 	conversation := f.m.Started().Conversation != ""
-	repeatable := !failed.Unknown || !conversation
+	unsafe := failed.Unknown && conversation
 	if absent := f.m.FoundAbsent(); !failed.Unknown && conversation && absent > 0 {
 		failed.Unknown = true // the server may have refused what it has by now [M5.6]
 		if absent == 1 {
@@ -168,13 +162,49 @@ func (f *frame) failedCall(id journal.EffectID, err error) *journal.Failed {
 			return failed
 		}
 	}
-	s := f.request.offer.static.Settings
-	n := id.A - f.request.attempts // of this drive: whoever resumes a run tries anew
-	if s == nil || s.Retry == nil || !retryable || !repeatable || f.request.shown || n > s.Retry.MaxRetries {
-		return failed
+	if pause, again := f.retry(id.A, err, unsafe); again {
+		failed.RetryAt = time.Now().Add(pause).UnixMilli()
 	}
-	failed.RetryAt = time.Now().Add(s.Retry.Delay(n, pause)).UnixMilli()
 	return failed
+}
+
+// retry says whether a failed attempt is followed by another, and after which pause: if the
+// settings say so, nothing of it was visible, and a repeat is harmless or was approved.
+func (f *frame) retry(attempt int, err error, unsafe bool) (pause time.Duration, again bool) {
+	if f.request.shown {
+		return 0, false
+	}
+	var r *model.Retry
+	if s := f.request.offer.static.Settings; s != nil {
+		r = s.Retry
+	}
+	n := attempt - f.request.attempts // of this drive: whoever resumes a run tries anew
+	var d model.RetryDecision
+	if r != nil {
+		d = r.Decide(f.retryContext(n, err, unsafe))
+		switch {
+		case d.Retry && !unsafe:
+			return r.Delay(n, d.Delay), true
+		case d.Retry && d.ApproveReplay:
+			f.request.approved = attempt
+			return r.Delay(n, d.Delay), true
+		}
+	}
+	const lockedTries = 3
+	var me *model.Error
+	locked := errors.As(err, &me) && me.ConversationLocked()
+	if !locked || n > lockedTries || r != nil && r.MaxRetries <= 0 || d.Veto != model.NoVeto {
+		return 0, false
+	}
+	return max(time.Second<<(n-1), me.RetryAfter), true
+}
+
+func (f *frame) retryContext(n int, err error, unsafe bool) model.RetryContext {
+	c := model.RetryContextOf(err)
+	var te *TimeoutError
+	c.Suggested = c.Suggested || errors.As(err, &te)
+	c.Attempt, c.Streamed, c.Unsafe = n, f.d.emit != nil, unsafe
+	return c
 }
 
 func usageOf(u *model.Usage) *journal.Usage {
@@ -205,7 +235,7 @@ func (f *frame) emitter(id journal.EffectID, send func(Event) bool) func(*model.
 func (f *frame) reconcileModel(e machine.Effect) (journal.Body, error) {
 	reader, ok := f.agent.model(f.opts).(model.ConversationReader)
 	if !ok {
-		return nil, f.undelivered("the model's adapter cannot read it")
+		return f.undelivered(e, "the model's adapter cannot read it")
 	}
 	sent := append(viewItems(f.m, e.View), itemsOf(f.m, e.From, e.Upto)...)
 	const most = 200
@@ -216,17 +246,22 @@ func (f *frame) reconcileModel(e machine.Effect) (journal.Body, error) {
 	after, ok := f.behindAnchor(tail, sent, e.From, len(tail) < most)
 	switch {
 	case !ok:
-		return nil, f.undelivered("the last known item is not in it")
+		return f.undelivered(e, "the last known item is not in it")
 	case len(after) == 0:
 		return &journal.Absent{ID: e.About}, nil
 	case len(after) > len(sent) && startsWith(after, sent) && isWhole(after[len(sent):]):
 		return &journal.Responded{ID: e.About, Items: after[len(sent):]}, nil
 	}
-	return nil, f.undelivered(fmt.Sprintf("%d items follow what was known", len(after)))
+	return f.undelivered(e, fmt.Sprintf("%d items follow what was known", len(after)))
 }
 
-func (f *frame) undelivered(why string) error {
-	return fmt.Errorf("%w: conversation %q, %s; nothing was sent, a resume looks again", ErrDeliveryAmbiguous, f.m.Started().Conversation, why)
+// undelivered is what comes of a request of which the conversation does not tell what became of
+// it: nothing is sent, unless the application approved of sending it a second time.
+func (f *frame) undelivered(e machine.Effect, why string) (journal.Body, error) {
+	if e.About.N == f.request.turn && e.About.A == f.request.approved {
+		return &journal.Absent{ID: e.About}, nil
+	}
+	return nil, fmt.Errorf("%w: conversation %q, %s; nothing was sent, a resume looks again", ErrDeliveryAmbiguous, f.m.Started().Conversation, why)
 }
 
 // behindAnchor returns what the conversation holds behind the last item of the

@@ -19,6 +19,7 @@ type request struct {
 	turn       int      // the turn of the request
 	attempts   int      // of that turn, before this drive
 	shown      bool     // output of the newest attempt was visible
+	approved   int      // the attempt that may be repeated though its server may have processed it
 }
 
 // prepare makes the turn's request. What does not change between turns is made once.

@@ -265,3 +265,25 @@ func ExampleRunError() {
 	// model call of turn 1, attempt 1 true
 	// Hello.
 }
+
+// A policy says which failed attempts of a model call are repeated.
+func ExampleRunner_Run_retryPolicy() {
+	m := pawltest.NewScriptedModel(
+		pawltest.ScriptedStep{Err: &model.Error{Status: 503, Delivery: model.DeliveryRefused}},
+		pawltest.ScriptedText("Here I am."),
+	)
+	agent := &pawl.Agent{Name: "Greeter", Model: m, Settings: &pawl.ModelSettings{Retry: &model.Retry{
+		MaxRetries:   3,
+		InitialDelay: time.Millisecond,
+		Policy:       model.RetryAny(model.RetrySuggested, model.RetryNetwork, model.RetryStatus(502, 503)),
+	}}}
+	var r pawl.Runner
+	res, err := r.Run(context.Background(), agent, pawl.UserText("Hello?"), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(res.FinalOutput, "Requests:", res.Usage.Requests)
+	// Output:
+	// Here I am. Requests: 2
+}

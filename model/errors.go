@@ -35,6 +35,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// Retryable says that the same request may succeed later.
 	Retryable bool
+	// Final says that the server asked not to be sent the same request again.
+	Final bool
 	// Delivery says whether the server may have processed the request.
 	Delivery Delivery
 	// Err is the cause: a transport error, ErrStreamCut, ErrIncomplete or
@@ -78,3 +80,9 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// ConversationLocked says that the server works on another request of the same conversation.
+// It did not process this one.
+func (e *Error) ConversationLocked() bool {
+	return e.Code == "conversation_locked" && e.Delivery == DeliveryRefused
+}

@@ -70,17 +70,6 @@ type Reasoning struct {
 	Context string
 }
 
-// Retry says how failed attempts of a model call are repeated. Only attempts that
-// the server provably did not process, or that are harmless to repeat, are.
-type Retry struct {
-	// MaxRetries is the number of attempts after the first. 0 means none.
-	MaxRetries int
-	// InitialDelay (default 250 ms) is doubled after each attempt up to
-	// MaxDelay (default 2 s). A delay the server asks for wins.
-	InitialDelay time.Duration
-	MaxDelay     time.Duration
-}
-
 // Merge returns the settings with every field that over sets taken from over.
 // Either may be nil.
 func (s *Settings) Merge(over *Settings) *Settings {
@@ -148,26 +137,4 @@ func (s *Settings) Limit() time.Duration {
 		return 0
 	}
 	return s.Timeout
-}
-
-// Delay returns the pause after attempt n (from 1). asked is what the server asked
-// for, 0 if nothing; it wins.
-func (r *Retry) Delay(n int, asked time.Duration) time.Duration {
-	if asked > 0 {
-		return asked
-	}
-	delay, most := r.InitialDelay, r.MaxDelay
-	if delay <= 0 {
-		delay = 250 * time.Millisecond
-	}
-	if most <= 0 {
-		most = 2 * time.Second
-	}
-	for range n - 1 {
-		if delay >= most {
-			break
-		}
-		delay *= 2
-	}
-	return min(delay, most)
 }

@@ -85,6 +85,7 @@ func httpError(res *http.Response) *model.Error {
 	case "true":
 		e.Retryable = true
 	case "false":
+		e.Final = true
 	default:
 		e.Retryable = retryable(e)
 	}

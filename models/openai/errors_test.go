@@ -66,7 +66,7 @@ func TestHTTPErrors(t *testing.T) {
 		{name: "told to retry", status: 400, header: http.Header{"X-Should-Retry": {"true"}}, body: apiError(`"message":"no"`),
 			want: model.Error{Message: "no", Delivery: refused, Retryable: true}},
 		{name: "told not to retry", status: 500, header: http.Header{"X-Should-Retry": {"false"}}, body: apiError(`"message":"no"`),
-			want: model.Error{Message: "no", Delivery: unknown}},
+			want: model.Error{Message: "no", Delivery: unknown, Final: true}},
 		{name: "code that is a number", status: 400, body: apiError(`"message":"no","code":1210`),
 			want: model.Error{Message: "no", Code: "1210", Delivery: refused}},
 		{name: "error that is a text", status: 400, body: `{"error":"model not loaded"}`,
