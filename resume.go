@@ -44,9 +44,16 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 	if err != nil {
 		return &RunError{Run: run, State: given, Err: err}
 	}
+	refused := func(err error) error { // nothing is submitted yet, so that it is still to be
+		s := *stored
+		if given != nil {
+			s.staged = given.staged
+		}
+		return s.refused(err)
+	}
 	ended := stored.fold().Finished() != nil && !isNew && (given == nil || len(given.staged) == 0)
 	if d.root.team, err = d.r.teamFor(ctx, agent, stored, ended); err != nil {
-		return stored.refused(err)
+		return refused(err)
 	}
 	d.root.opts, d.resumed = opts, true
 	if ended && opts.Session == nil {
@@ -56,14 +63,14 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 	}
 	if !d.root.team.bare {
 		if err := d.root.team.check(opts, d.store, managed(stored.fold().Started()), nil); err != nil {
-			return stored.refused(err)
+			return refused(err)
 		}
 		if err := opts.check(d.root.team.root.model(opts), true); err != nil {
-			return stored.refused(err)
+			return refused(err)
 		}
 	}
 	if d.root.session, err = d.r.bind(stored.fold().Session(), opts.Session, isNew && given.forked()); err != nil {
-		return stored.refused(err)
+		return refused(err)
 	}
 	if given != nil {
 		d.staged = given.staged

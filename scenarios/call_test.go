@@ -35,6 +35,8 @@ type request struct {
 	Context string
 	// Tools are what the agent has instead of the tools of the cell, nil for those.
 	Tools []tool
+	// Team is the team that there is instead of that of the cell, nil for that.
+	Team []member
 	// MoreTools are tools the agent has besides those of the cell.
 	MoreTools []tool
 	// OtherSession binds the session of that id instead of the run's.
@@ -114,6 +116,7 @@ type seen struct {
 	Usage         pawl.Usage
 	Turns         int
 	LastResponse  string
+	LastAgent     string // its key
 	NewItems      []item.Item
 	Replay        []item.Item
 	// Error is the error's text, Errors the names of the errors it is.
@@ -139,6 +142,8 @@ var errorNames = []struct {
 	{"superseded", is(pawl.ErrSuperseded)},
 	{"decision", is(pawl.ErrDecision)},
 	{"decided", is(pawl.ErrDecided)},
+	{"claimed", is(pawl.ErrClaimed)},
+	{"unknown agent", is(pawl.ErrUnknownAgent)},
 	{"max turns", as[*pawl.MaxTurnsError]},
 	{"tool changed", is(pawl.ErrToolChanged)},
 	{"tool not found", as[*pawl.ToolNotFoundError]},
@@ -177,6 +182,7 @@ func newOutcome(res *pawl.Result, err error) *outcome {
 		o.state = res.State()
 	}
 	o.Status, o.Final, o.Usage, o.Turns, o.LastResponse = res.Status, res.FinalOutput, res.Usage, res.Turns, res.LastResponseID
+	o.LastAgent = o.state.Result().LastAgent.Key
 	o.NewItems, o.Replay = res.NewItems(), res.ToInputList()
 	for _, in := range res.Interruptions {
 		o.Interruptions = append(o.Interruptions, asked{in.ID, string(in.Kind), in.Tool, in.CallID, in.Arguments})

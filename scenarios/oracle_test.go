@@ -40,7 +40,7 @@ func (w *world) checkAlways(o *outcome) {
 	for _, problem := range unpaired(raws(o.Replay)) {
 		w.Errorf("G2: replay: %s", problem)
 	}
-	for _, problem := range unauthorised(w.recorded(), w.setup.Tools) {
+	for _, problem := range unauthorised(w.recorded(), w.setup.tools()) {
 		w.Error(problem)
 	}
 }
@@ -156,7 +156,7 @@ func (w *world) compareViews() {
 // the model has not been told.
 func (w *world) wire() (list []json.RawMessage, whole bool) {
 	w.Helper()
-	sent := w.sent()
+	sent := w.sentBy(func(instructions string) bool { return !slices.Contains(w.setup.nested(), instructions) })
 	for i, r := range sent {
 		var body struct {
 			Input        []json.RawMessage
@@ -290,11 +290,11 @@ func unauthorised(log []pawltest.Effect, tools []tool) (problems []string) {
 			problems = append(problems, fmt.Sprintf("G1: %s %s took effect twice", e.Tool, e.CallID))
 		}
 		done[e.Key] = true
-		again := retried[e.CallID] || slices.ContainsFunc(tools, func(t tool) bool { return t.Name == e.Tool && (t.Lookup || t.Class == pawl.Idempotent) })
+		again := retried[e.CallID] || slices.ContainsFunc(tools, func(t tool) bool { return t.does() == e.Tool && (t.Lookup || t.Class == pawl.Idempotent) })
 		if !strings.HasPrefix(e.Key, "pawl_") || e.Attempt < 1 || e.Attempt > 1 && !again {
 			problems = append(problems, fmt.Sprintf("G1: %s %s has key %q and attempt %d", e.Tool, e.CallID, e.Key, e.Attempt))
 		}
-		if slices.ContainsFunc(tools, func(t tool) bool { return t.Name == e.Tool && t.asks(e.Arguments) }) {
+		if slices.ContainsFunc(tools, func(t tool) bool { return t.does() == e.Tool && t.asks(e.Arguments) }) {
 			if sticky[e.Tool] && !rejected[e.CallID] {
 				continue
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/journal/journaltest"
-	"github.com/pawl-agents/pawl/models/openai"
 	"github.com/pawl-agents/pawl/pawltest"
 	"github.com/pawl-agents/pawl/session"
 	"github.com/pawl-agents/pawl/sqlstore"
@@ -24,7 +23,8 @@ import (
 type setup struct {
 	Carrier carrier
 	Run     string
-	Tools   []tool
+	Tools   []tool // of an agent that is alone
+	Team    []member
 	Session sessionKind
 	URL     string // of the model server
 	File    string // of the SQLite store, or of the session alone
@@ -46,6 +46,8 @@ const (
 // tool describes a tool whose body records its effect and returns a fixed text.
 type tool struct {
 	Name, Output string
+	// Does names the effect if the name does not.
+	Does string
 	// Gated tools ask for approval.
 	Gated bool
 	// GatedFrom is the amount from which a tool asks, 0 for none.
@@ -89,7 +91,7 @@ func (t tool) take(log *pawltest.EffectLog, c *pawl.Call) error {
 			return err
 		}
 	}
-	return log.Record(pawltest.Effect{Tool: c.Tool, Key: c.Key, CallID: c.ID, Attempt: c.Attempt, Arguments: c.Arguments})
+	return log.Record(pawltest.Effect{Tool: t.does(), Key: c.Key, CallID: c.ID, Attempt: c.Attempt, Arguments: c.Arguments})
 }
 
 // lookUp asks the far side what became of a call.
@@ -194,21 +196,6 @@ func open(s setup) (*place, error) {
 func (p *place) close() error {
 	p.client.CloseIdleConnections()
 	return p.store.Close()
-}
-
-// agent makes the agent, from nothing.
-func (p *place) agent(r request) *pawl.Agent {
-	log := pawltest.OpenEffectLog(p.Log)
-	a := &pawl.Agent{Name: "Desk", Instructions: pawl.Text("Serve the customer."),
-		Model: openai.New(openai.Options{BaseURL: p.URL, HTTPClient: p.client}).Responses("gpt-test")}
-	tools := p.Tools
-	if r.Tools != nil {
-		tools = r.Tools
-	}
-	for _, t := range slices.Concat(tools, r.MoreTools) {
-		a.Tools = append(a.Tools, t.make(log, r))
-	}
-	return a
 }
 
 // broken is a store whose appends go wrong by plan, and which takes no late result either:

@@ -96,7 +96,7 @@ func (v variant) why(c cell) string {
 
 // all lists the scenarios by group.
 func all() []scenario {
-	return slices.Concat(approval(), windows(), pairing(), serverManaged(), policy(), states())
+	return slices.Concat(approval(), windows(), pairing(), serverManaged(), teams(), policy(), states())
 }
 
 func TestMain(m *testing.M) {

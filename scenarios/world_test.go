@@ -239,6 +239,16 @@ func (w *world) requests(want int) {
 // sent returns the run's requests as the server captured them.
 func (w *world) sent() []pawltest.ResponsesRequest { return w.server.Requests()[w.foreign:] }
 
+// sentBy returns those of agents whose instructions are so, and that were answered.
+func (w *world) sentBy(is func(instructions string) bool) (list []pawltest.ResponsesRequest) {
+	for _, r := range w.sent() {
+		if r.ResponseID != "" && is(r.Instructions) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // holds checks what the session holds.
 func (w *world) holds(want string) {
 	w.Helper()
