@@ -1,0 +1,134 @@
+package scenarios
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/model"
+	"github.com/pawl-agents/pawl/models/openai"
+	"github.com/pawl-agents/pawl/pawltest"
+)
+
+// member is an agent as data. The first of a team is the one that runs are started with.
+type member struct {
+	Name, Key string
+	Tools     []tool
+	Transfers []transfer
+	// Runs are the places in the team of agents that it has as tools, named as they are.
+	Runs []int
+	// MaxTurns bounds each call of the agent as a tool, 0 for the default.
+	MaxTurns int
+	// Retries is how often a failed request is sent again.
+	Retries int
+	// ToolUse is what follows the tools of a turn.
+	ToolUse toolUse
+}
+
+// toolUse names a pawl.ToolUse.
+type toolUse string
+
+const (
+	askAgain  toolUse = ""
+	firstTool toolUse = "stop on the first tool"
+)
+
+// transfer is a handoff to another agent of the team, which is noted in the log of effects.
+type transfer struct {
+	To   int
+	Name string
+	// Filtered says that the other agent reads messages only.
+	Filtered bool
+}
+
+// team returns the agents of the cell.
+func (s setup) team() []member {
+	if s.Team == nil {
+		return []member{{Name: "Desk", Tools: s.Tools}}
+	}
+	return s.Team
+}
+
+// instructions are those of an agent of a team, by which its requests are told from those of the others.
+func (m member) instructions() string { return "Serve as " + m.Name + "." }
+
+// nested are the instructions of the agents that are called as tools.
+func (s setup) nested() []string {
+	var list []string
+	team := s.team()
+	for _, m := range team {
+		for _, i := range m.Runs {
+			list = append(list, team[i].instructions())
+		}
+	}
+	return list
+}
+
+// tools are those of all agents.
+func (s setup) tools() []tool {
+	var list []tool
+	for _, m := range s.team() {
+		list = append(list, m.Tools...)
+	}
+	return list
+}
+
+// agents makes the agents of a team, from nothing, and returns the first.
+func (p *place) agents(team []member, r request) *pawl.Agent {
+	log := pawltest.OpenEffectLog(p.Log)
+	list := make([]*pawl.Agent, len(team))
+	for i, m := range team {
+		list[i] = &pawl.Agent{Name: m.Name, Key: m.Key, Instructions: pawl.Text(m.instructions()), Model: p.model()}
+		if m.Retries > 0 {
+			list[i].Settings = &pawl.ModelSettings{Retry: &model.Retry{MaxRetries: m.Retries, InitialDelay: time.Millisecond}}
+		}
+		if m.ToolUse == firstTool {
+			list[i].ToolUse = pawl.StopOnFirstTool()
+		}
+		for _, t := range m.Tools {
+			list[i].Tools = append(list[i].Tools, t.make(log, r))
+		}
+	}
+	for i, m := range team {
+		for _, n := range m.Runs {
+			list[i].Tools = append(list[i].Tools, pawl.AgentTool(list[n], &pawl.AgentToolOptions{MaxTurns: team[n].MaxTurns}))
+		}
+		for _, t := range m.Transfers {
+			list[i].Handoffs = append(list[i].Handoffs, t.make(log, list[t.To]))
+		}
+	}
+	return list[0]
+}
+
+func (p *place) model() model.Model {
+	return openai.New(openai.Options{BaseURL: p.URL, HTTPClient: p.client}).Responses("gpt-test")
+}
+
+func (t transfer) make(log *pawltest.EffectLog, to *pawl.Agent) pawl.Handoff {
+	f := pawl.HandoffFunc[struct{}]{Agent: to, Name: t.Name,
+		OnHandoff: func(_ context.Context, h *pawl.HandoffCall, _ struct{}) error {
+			return log.Record(pawltest.Effect{Tool: h.Handoff, Key: h.Key, CallID: h.ID, Attempt: 1})
+		}}
+	if t.Filtered {
+		f.Filter = pawl.RemoveTools()
+	}
+	return pawl.NewHandoff(f)
+}
+
+// agent makes the agent of a call of the API, from nothing.
+func (p *place) agent(r request) *pawl.Agent {
+	team := slices.Clone(p.team())
+	if r.Team != nil {
+		team = slices.Clone(r.Team)
+	}
+	if r.Tools != nil {
+		team[0].Tools = r.Tools
+	}
+	team[0].Tools = slices.Concat(team[0].Tools, r.MoreTools)
+	return p.agents(team, r)
+}
+
+// does is the name by which a tool is known in the log of effects.
+func (t tool) does() string { return cmp.Or(t.Does, t.Name) }
