@@ -31,6 +31,8 @@ type request struct {
 
 	MaxTurns  int
 	TellModel bool
+	// Filtered says that every handoff is filtered.
+	Filtered bool
 	// Context names the value of RunOptions.Context, see contexts.
 	Context string
 	// Tools are what the agent has instead of the tools of the cell, nil for those.

@@ -213,6 +213,9 @@ func (b broken) Post(ctx context.Context, run string, e journal.Entry) error {
 func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 	opts := &pawl.RunOptions{MaxTurns: r.MaxTurns, Context: contextValue(r.Context),
 		Supersede: r.Supersede, ConversationID: r.Conversation, PreviousResponseID: r.Previous, AutoPreviousResponseID: r.Auto}
+	if r.Filtered {
+		opts.HandoffFilter = pawl.RemoveTools()
+	}
 	if r.TellModel {
 		opts.ToolNotFound = pawl.TellModel
 	}
