@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal/journaltest"
+	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/pawltest"
 )
 
@@ -57,7 +60,13 @@ type request struct {
 	Dies death
 	// Before is what the bodies of calls do before they take effect, by call id; an error is theirs. Another process has none.
 	Before map[string]func(context.Context) error `json:"-"`
-	// LeaveAt says at which event the reader of a stream leaves: "paused", or the call id of an output.
+	// StopAt asks for the driving to stop after the turn: the body of that call, or the reader of a stream when it is shown
+	// the output of it.
+	StopAt string
+	// SlowReader reads a stream slowly.
+	SlowReader bool
+	stop       func() // asks for it; made with the call
+	// LeaveAt says at which event the reader of a stream leaves: "started", "paused", or the call id of an output.
 	LeaveAt string
 }
 
@@ -108,6 +117,7 @@ type outcome struct {
 	Document json.RawMessage
 
 	state *pawl.RunState
+	shown []string // the items of a stream that was read here
 }
 
 // seen is the part of an outcome that is the same in every cell.
@@ -139,6 +149,7 @@ var errorNames = []struct {
 	{"session ambiguous", is(pawl.ErrSessionAmbiguous)},
 	{"session mismatch", is(pawl.ErrSessionMismatch)},
 	{"stopped", is(context.Canceled)},
+	{"stopped after the turn", is(pawl.ErrStopped)},
 	{"session waiting", is(pawl.ErrSessionWaiting)},
 	{"session busy", is(pawl.ErrSessionBusy)},
 	{"superseded", is(pawl.ErrSuperseded)},
@@ -146,6 +157,14 @@ var errorNames = []struct {
 	{"decided", is(pawl.ErrDecided)},
 	{"claimed", is(pawl.ErrClaimed)},
 	{"unknown agent", is(pawl.ErrUnknownAgent)},
+	{"model 400", func(err error) bool {
+		var e *model.Error
+		return errors.As(err, &e) && e.Status == 400
+	}},
+	{"cut", func(err error) bool {
+		var e *model.Error
+		return errors.As(err, &e) && (errors.Is(e, model.ErrStreamCut) || errors.Is(e, io.ErrUnexpectedEOF))
+	}},
 	{"max turns", as[*pawl.MaxTurnsError]},
 	{"tool changed", is(pawl.ErrToolChanged)},
 	{"tool not found", as[*pawl.ToolNotFoundError]},
@@ -199,10 +218,11 @@ func newOutcome(res *pawl.Result, err error) *outcome {
 // call makes a call of the API. from is the state to resume from, nil if only the run's id is known.
 func (p *place) call(ctx context.Context, r request, from *pawl.RunState) *outcome {
 	runner, opts := p.options(r)
+	r.stop = func() { runner.StopAfterTurn(p.Run) }
 	agent := p.agent(r)
 	if r.Input != nil {
 		if r.Mode == stream {
-			return p.watch(ctx, runner, runner.Stream(ctx, agent, r.Input, opts), r.LeaveAt)
+			return p.watch(ctx, runner, runner.Stream(ctx, agent, r.Input, opts), r)
 		}
 		return newOutcome(runner.Run(ctx, agent, r.Input, opts))
 	}
@@ -211,7 +231,7 @@ func (p *place) call(ctx context.Context, r request, from *pawl.RunState) *outco
 		return newOutcome(nil, err)
 	}
 	if r.Mode == stream {
-		return p.watch(ctx, runner, runner.ResumeStream(ctx, agent, resumable, opts), r.LeaveAt)
+		return p.watch(ctx, runner, runner.ResumeStream(ctx, agent, resumable, opts), r)
 	}
 	return newOutcome(runner.Resume(ctx, agent, resumable, opts))
 }
@@ -254,24 +274,38 @@ func (p *place) prepare(ctx context.Context, runner *pawl.Runner, r request, fro
 }
 
 // watch reads a stream to its end, or leaves it.
-func (p *place) watch(ctx context.Context, runner *pawl.Runner, events iter.Seq2[pawl.Event, error], leaveAt string) *outcome {
-	if leaveAt == "" {
-		return newOutcome(pawl.Collect(events))
-	}
+func (p *place) watch(ctx context.Context, runner *pawl.Runner, events iter.Seq2[pawl.Event, error], r request) *outcome {
+	var shown []string
 	for ev, err := range events {
 		if err != nil {
-			return newOutcome(nil, err)
+			o := newOutcome(nil, err)
+			o.shown = shown
+			return o
+		}
+		if r.SlowReader {
+			time.Sleep(time.Millisecond)
 		}
 		at := ""
 		switch ev := ev.(type) {
+		case *pawl.RunStarted:
+			at = "started"
 		case *pawl.Paused:
 			at = "paused"
+			if r.LeaveAt == "" {
+				return newOutcome(ev.Result, nil)
+			}
+		case *pawl.Done:
+			return newOutcome(ev.Result, nil)
 		case *pawl.ItemCreated:
+			shown = append(shown, string(ev.Name)+" "+ev.Item.Head().CallID)
 			if ev.Name == pawl.ToolOutput {
 				at = ev.Item.Head().CallID
 			}
 		}
-		if at == leaveAt {
+		if at != "" && at == r.StopAt {
+			runner.StopAfterTurn(p.Run)
+		}
+		if at != "" && at == r.LeaveAt {
 			break
 		}
 	}

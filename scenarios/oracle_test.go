@@ -64,8 +64,12 @@ func (w *world) finish() *record {
 	if !w.forked && len(w.sent()) > 0 {
 		w.compareViews()
 	}
+	refused := 0
 	for _, r := range w.sent() {
-		if r.Status != http.StatusOK {
+		if r.Status == http.StatusOK && r.Stored {
+			continue
+		}
+		if refused++; refused > w.broken {
 			w.Errorf("the server refused request %d: %v", r.Number, r.Refusal)
 		}
 	}
@@ -83,6 +87,9 @@ func (w *world) snapshot() *record {
 		}
 		delete(body, "stream")
 		rec.Requests = append(rec.Requests, encode(body))
+	}
+	if w.unordered {
+		slices.Sort(rec.Requests)
 	}
 	for _, e := range w.recorded() {
 		if e.Tool != reviewer {

@@ -120,6 +120,9 @@ func (t tool) make(log *pawltest.EffectLog, r request) pawl.Tool {
 			return "", err
 		}
 		at.here(afterEffect)
+		if r.StopAt == c.ID && r.Mode == run {
+			r.stop()
+		}
 		switch {
 		case t.AnswerLost && c.Attempt == 1:
 			return "", fmt.Errorf("%w: the connection broke", pawl.ErrOutcomeUnknown)

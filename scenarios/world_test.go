@@ -32,14 +32,17 @@ type world struct {
 	log    *pawltest.EffectLog
 	stay   *place // the live carrier's, which lasts
 
-	stop     context.CancelFunc // of the call that is being made
-	last     *outcome
-	outcomes []seen
-	verdicts []verdict
-	foreign  int  // requests to the server that are not of the run
-	forked   bool // the run has been forked, so there is no one conversation
-	damaged  bool // a fault has left the session with half a batch, on purpose
-	shared   bool // somebody else writes to the session, so it holds more than the run knows
+	stop      context.CancelFunc // of the call that is being made
+	last      *outcome
+	outcomes  []seen
+	verdicts  []verdict
+	unordered bool                                  // requests come in any order
+	broken    int                                   // requests that are to get no answer
+	foreign   int                                   // requests to the server, before all others, that are not of the run
+	notOurs   func(*pawltest.ResponsesRequest) bool // says so of the others
+	forked    bool                                  // the run has been forked, so there is no one conversation
+	damaged   bool                                  // a fault has left the session with half a batch, on purpose
+	shared    bool                                  // somebody else writes to the session, so it holds more than the run knows
 }
 
 // verdict is a decision that was taken, for it to be repeated.
@@ -62,7 +65,18 @@ func newWorld(t *testing.T, id string, c cell) *world {
 // model starts the server with its script.
 func (w *world) model(steps ...pawltest.ResponsesStep) {
 	w.Helper()
-	server, err := pawltest.StartResponses(&pawltest.ResponsesOptions{Steps: steps})
+	w.serve(&pawltest.ResponsesOptions{Steps: steps})
+}
+
+// respond starts the server with a function that answers.
+func (w *world) respond(f pawltest.Responder) {
+	w.Helper()
+	w.serve(&pawltest.ResponsesOptions{Respond: f})
+}
+
+func (w *world) serve(opts *pawltest.ResponsesOptions) {
+	w.Helper()
+	server, err := pawltest.StartResponses(opts)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -132,6 +146,9 @@ func (w *world) do(r request) *outcome {
 	}
 	w.last = o
 	o.Error = storeID.ReplaceAllString(o.Error, "sqlite/ID")
+	if slices.Contains(o.Errors, "cut") {
+		o.Error = "the answer broke off" // which is another error for a stream
+	}
 	w.outcomes = append(w.outcomes, o.seen)
 	w.checkAlways(o)
 	return o
@@ -237,12 +254,14 @@ func (w *world) requests(want int) {
 }
 
 // sent returns the run's requests as the server captured them.
-func (w *world) sent() []pawltest.ResponsesRequest { return w.server.Requests()[w.foreign:] }
+func (w *world) sent() []pawltest.ResponsesRequest {
+	return slices.DeleteFunc(w.server.Requests()[w.foreign:], func(r pawltest.ResponsesRequest) bool { return w.notOurs != nil && w.notOurs(&r) })
+}
 
-// sentBy returns those of agents whose instructions are so, and that were answered.
+// sentBy returns those of agents whose instructions are so, and that were answered to the end.
 func (w *world) sentBy(is func(instructions string) bool) (list []pawltest.ResponsesRequest) {
 	for _, r := range w.sent() {
-		if r.ResponseID != "" && is(r.Instructions) {
+		if r.Stored && is(r.Instructions) {
 			list = append(list, r)
 		}
 	}
