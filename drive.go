@@ -274,6 +274,8 @@ func (d *drive) failure() error {
 // the ledger says. in is the frame in which the run has failed, nil if its caller is told.
 func (d *drive) failed(f *journal.Failed, in *machine.Frame) error {
 	switch err := d.causes[f]; {
+	case err != nil:
+		return err
 	case f.Code == machine.CodeMaxTurns && in == nil:
 		return &MaxTurnsError{MaxTurns: f.ID.N - 1}
 	case f.Code == machine.CodeMaxTurns:
@@ -285,8 +287,6 @@ func (d *drive) failed(f *journal.Failed, in *machine.Frame) error {
 		return fmt.Errorf("%w: nobody decided on %s in time; resume the run to be asked again", ErrApprovalExpired, call.Spec.Name)
 	case f.Code == machine.CodeMaxDepth:
 		return fmt.Errorf("%w: %d is the most", ErrTooDeep, machine.MaxDepth)
-	case err != nil:
-		return err
 	}
 	return &FailedError{Code: f.Code, Text: f.Error}
 }
@@ -312,6 +312,8 @@ func effectName(id journal.EffectID) string {
 		return fmt.Sprintf("tool-use decision on response %d", id.N)
 	case journal.EffectTransfer:
 		return fmt.Sprintf("handoff %d.%d", id.N, id.P)
+	case journal.EffectHandle:
+		return fmt.Sprintf("error handler at turn %d", id.N)
 	case journal.EffectSession:
 		return fmt.Sprintf("session batch %d, attempt %d", id.N, id.A)
 	case journal.EffectWait:

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -295,8 +296,31 @@ func (f *frame) askRule(c *plannedCall) Gate {
 	}
 }
 
-// planFinal says what a response without calls means.
+// planFinal says what a response without calls means. An error that has a handler is what it
+// means [M20.1].
 func (f *frame) planFinal(b *journal.Planned, items []Item) error {
+	final, at, err := f.final(items)
+	refused, isRefusal := errors.AsType[*RefusalError](err)
+	switch {
+	case err == nil:
+		b.Final, b.FinalAt = final, at
+	case isRefusal && f.handles(journal.HandlesRefusal):
+		b.Final, b.FinalAt, b.Refusal = journal.FinalRefusal, at, strings.ToValidUTF8(refused.Refusal, "\uFFFD")
+	case final == journal.FinalInvalid && f.handles(journal.HandlesInvalid):
+		b.Final, b.FinalAt = final, at
+	case errors.Is(err, errNoOutput):
+	default:
+		return err
+	}
+	return nil
+}
+
+// errNoOutput says that the model gave no structured output yet: it is asked again.
+var errNoOutput = errors.New("pawl: there is none")
+
+// final says how a response without calls ends the run, and in which of its items. An error is
+// a *RefusalError or an *OutputError.
+func (f *frame) final(items []Item) (final journal.Final, at int, err error) {
 	at, hosted := -1, false
 	for i, it := range items {
 		switch t := it.Type(); t {
@@ -308,27 +332,29 @@ func (f *frame) planFinal(b *journal.Planned, items []Item) error {
 		}
 	}
 	if at < 0 {
-		if !hosted && f.agent.Output.isText() {
-			b.Final = journal.FinalEmpty
+		switch {
+		case hosted:
+			return journal.FinalNone, 0, nil
+		case f.agent.Output.isText():
+			return journal.FinalEmpty, 0, nil
 		}
-		return nil
+		return journal.FinalInvalid, at, &OutputError{Err: errNoOutput}
 	}
 	msg, err := items[at].Message()
 	if err != nil {
-		return err
+		return journal.FinalNone, 0, err
 	}
 	if r := msg.Refusal(); r != "" {
-		return &RefusalError{Refusal: r}
+		return journal.FinalRefusal, at, &RefusalError{Refusal: r}
 	}
 	text := msg.Text()
 	if !f.agent.Output.isText() {
 		if strings.TrimSpace(text) == "" {
-			return nil
+			return journal.FinalInvalid, at, &OutputError{Err: errNoOutput}
 		}
 		if err := f.agent.Output.schema.Validate(text); err != nil {
-			return &OutputError{Text: text, Err: err}
+			return journal.FinalInvalid, at, &OutputError{Text: text, Err: err}
 		}
 	}
-	b.Final, b.FinalAt = journal.FinalMessage, at
-	return nil
+	return journal.FinalMessage, at, nil
 }

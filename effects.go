@@ -106,6 +106,8 @@ func (f *frame) inline(e machine.Effect) (journal.Body, error) {
 		return f.enter(e)
 	case journal.EffectLeave:
 		return f.leave(e)
+	case journal.EffectHandle:
+		return f.handle(e)
 	case journal.EffectSession:
 		return f.appendSession(e)
 	case journal.EffectReconcile:
@@ -136,6 +138,7 @@ func code(err error) string {
 		panicked *PanicError
 		callID   *CallIDError
 		filter   *FilterError
+		turns    *MaxTurnsError
 		failed   *model.Error
 	)
 	switch {
@@ -151,6 +154,8 @@ func code(err error) string {
 		return "call_id_reused"
 	case errors.As(err, &filter):
 		return "filter"
+	case errors.As(err, &turns):
+		return machine.CodeMaxTurns
 	case errors.As(err, &failed):
 		return "model"
 	}
@@ -299,6 +304,9 @@ func (d *drive) settle() error {
 			return because(fmt.Errorf("pawl: the outcome of %s does not fit the run", o.of), err)
 		}
 		d.m.Step(fact)
+		if h, ok := o.body.(*journal.Handled); ok && h.Declined {
+			d.causes[f.Declined()] = o.err
+		}
 		if t, ok := o.body.(*journal.Transferred); ok {
 			if err := d.transferred(o.of.frame, t.Agent); err != nil {
 				return err

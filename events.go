@@ -225,6 +225,10 @@ func showFact(m *machine.Machine, f journal.Fact, agentOf func(m *machine.Frame,
 	case *journal.Transferred:
 		show(&ItemCreated{Name: HandoffOccurred, Item: b.Output, Turn: b.N})
 		show(&AgentUpdated{Agent: agentOf(frame, b.Agent)})
+	case *journal.Handled:
+		if !b.Item.IsZero() {
+			show(&ItemCreated{Name: MessageCreated, Item: b.Item, Turn: frame.Turn()})
+		}
 	case *journal.Planned:
 		for i := range b.Calls {
 			if out := b.Calls[i].Output; !out.IsZero() && b.Calls[i].Gate == journal.Allow {

@@ -18,7 +18,8 @@ type feature struct {
 // features are the rows that have a test, by section.
 func features() []feature {
 	return slices.Concat(agentFeatures, agentToolFeatures, runFeatures, moreRunFeatures, turnFeatures, approvalFeatures, moreApprovalFeatures,
-		stateFeatures, moreStateFeatures, streamFeatures, moreStreamFeatures, handoffFeatures, retryFeatures)
+		stateFeatures, moreStateFeatures, streamFeatures, moreStreamFeatures, handoffFeatures, retryFeatures,
+		aroundFeatures)
 }
 
 // What an agent, a run, its approvals, its state and its stream can do, row by row.

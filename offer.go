@@ -96,6 +96,7 @@ func (f *frame) newOffer(w wanted) *offer {
 	if a.Output.schema != nil {
 		o.manifest.Output = a.Output.schema.Digest()
 	}
+	o.manifest.Handles = f.opts.ErrorHandlers.kinds()
 	switch {
 	case a.ToolUse.first:
 		o.manifest.ToolUse = machine.ToolUseFirst

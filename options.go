@@ -77,6 +77,8 @@ type RunOptions struct {
 	// of it, if the handoff has no Filter; nil means everything. It needs a run whose
 	// conversation the server does not keep.
 	HandoffFilter HandoffFilter
+	// ErrorHandlers turn some errors of the run into a final output.
+	ErrorHandlers ErrorHandlers
 	// Model and Settings override those of every agent.
 	Model    model.Model
 	Settings *ModelSettings

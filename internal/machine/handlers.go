@@ -66,7 +66,8 @@ func (f *Frame) foldHandled(b *journal.Handled) {
 	case f.closed():
 		return
 	case b.Declined:
-		f.fails(&journal.Failed{ID: id, Code: string(kind)})
+		f.declined = &journal.Failed{ID: id, Code: string(kind)}
+		f.fails(f.declined)
 		return
 	}
 	f.handled, f.handledFrom, f.handledAt = b, len(f.history), -1
@@ -79,6 +80,9 @@ func (f *Frame) foldHandled(b *journal.Handled) {
 		f.settled = len(f.history)
 	}
 }
+
+// Declined returns the failure of the newest handler that declined, nil if none did.
+func (f *Frame) Declined() *journal.Failed { return f.declined }
 
 // end returns how the frame ends as it stands, nil if it goes on [M14.1] [M20.5] [M21.4].
 func (f *Frame) end() *journal.Finished {

@@ -49,8 +49,9 @@ type state struct {
 	trips       *Trip
 	inputEnd    int // where the first input ends
 	handled     *journal.Handled
-	handledFrom int // where in the history what was handled begins
-	handledAt   int // the place of the handler's message, -1 without
+	declined    *journal.Failed // the error behind the newest handler that declined
+	handledFrom int             // where in the history what was handled begins
+	handledAt   int             // the place of the handler's message, -1 without
 	added       []*journal.Added
 	admitted    int // of the added
 	inputPassed int // the newest of the added of which there is a verdict

@@ -1,0 +1,6 @@
+package pawl_test
+
+// aroundFeatures are what stands around the turns of a run.
+var aroundFeatures = []feature{
+	{"R2.13", TestErrorHandlers},
+}
