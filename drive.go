@@ -39,7 +39,7 @@ type drive struct {
 	emit   func(Event) bool
 	inEmit bool                      // the reader's code runs
 	gone   bool                      // the reader left
-	causes map[*journal.Failed]error // behind the failures of this drive
+	causes map[*journal.Failed]error // behind the failures of this drive; nil without any
 	ended  chan struct{}
 
 	outcomes chan outcome
@@ -76,7 +76,7 @@ type outcome struct {
 
 func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
 	d := &drive{r: r, store: r.store(), emit: emit, caller: ctx, bg: context.WithoutCancel(ctx), m: machine.New(),
-		outcomes: make(chan outcome, 16), next: make(chan *body), bodies: make(map[effectRef]*body), causes: make(map[*journal.Failed]error), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
+		outcomes: make(chan outcome, 16), next: make(chan *body), bodies: make(map[effectRef]*body), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	d.root = &frame{d: d, m: d.m.Frame("")}

@@ -41,11 +41,18 @@ func (f *frame) callModel(e machine.Effect) (journal.Body, error) {
 	if len(f.d.wake) > 0 {
 		return nil, errWoken
 	}
-	call := f.attempt(e)
+	req, err := f.attempt(e)
+	if err != nil {
+		return nil, err
+	}
 	if f.d.gone {
 		return nil, model.ErrAbandoned
 	}
-	return call(ctx, f.d.send)
+	var send func(Event) bool
+	if f.d.emit != nil {
+		send = f.d.send
+	}
+	return f.call(ctx, e.ID, req, send)
 }
 
 // startModel makes an attempt of a nested run, beside the driver: agents that were called
@@ -53,8 +60,8 @@ func (f *frame) callModel(e machine.Effect) (journal.Body, error) {
 func (f *frame) startModel(e machine.Effect) {
 	d, of := f.d, effectRef{e.Frame, e.ID}
 	d.beside++
-	var call modelCall
-	if _, err := f.guarded(e, func() (journal.Body, error) { call = f.attempt(e); return nil, nil }); err != nil {
+	req, err := f.attempt(e)
+	if err != nil {
 		d.queue = append(d.queue, d.ending(of, nil, err))
 		return
 	}
@@ -63,6 +70,11 @@ func (f *frame) startModel(e machine.Effect) {
 		d.requests, d.relayed = make(map[effectRef]context.CancelFunc), make(chan relayed)
 	}
 	d.requests[of] = cancel
+	var send func(Event) bool
+	if d.emit != nil {
+		route := f.m.Route()
+		send = func(ev Event) bool { return d.relay(ctx, &Nested{Route: route, Call: of.frame, Event: ev}) }
+	}
 	go func() {
 		o := outcome{of: of, raw: true}
 		defer func() {
@@ -71,7 +83,7 @@ func (f *frame) startModel(e machine.Effect) {
 			}
 			d.deliver(o)
 		}()
-		o.body, o.err = call(ctx, func(ev Event) bool { return d.relay(ctx, ev) })
+		o.body, o.err = f.call(ctx, of.id, req, send)
 	}()
 }
 
@@ -92,13 +104,11 @@ func (d *drive) relay(ctx context.Context, ev Event) bool {
 	}
 }
 
-// modelCall makes an attempt of a request; send shows its events.
-type modelCall func(ctx context.Context, send func(Event) bool) (journal.Body, error)
-
-// attempt makes the request of an attempt. Calling it touches nothing that the driver changes.
-func (f *frame) attempt(e machine.Effect) modelCall {
+// attempt makes the request of an attempt.
+func (f *frame) attempt(e machine.Effect) (req *model.Request, err error) {
+	defer f.rescue(effectRef{e.Frame, e.ID}, &err)
 	man, _ := f.m.Manifest()
-	req := &model.Request{Static: &f.offered(man).static, Input: f.input(e),
+	req = &model.Request{Static: &f.offered(man).static, Input: f.input(e),
 		PreviousResponseID: e.Previous, ConversationID: f.m.Started().Conversation}
 	if f.request.turn != e.ID.N {
 		f.request.turn, f.request.attempts = e.ID.N, e.ID.A-1
@@ -107,32 +117,31 @@ func (f *frame) attempt(e machine.Effect) modelCall {
 	if f.request.shown = false; e.ID.A > 1 {
 		f.send(&Reset{Turn: e.ID.N, Attempt: e.ID.A})
 	}
-	in := f.shownIn()
-	return func(ctx context.Context, send func(Event) bool) (journal.Body, error) {
-		return f.call(ctx, e, req, func(ev Event) bool { return send(in(ev)) })
-	}
+	return req, nil
 }
 
-func (f *frame) call(ctx context.Context, e machine.Effect, req *model.Request, send func(Event) bool) (journal.Body, error) {
+// call makes an attempt; send shows its events, nil if nobody reads them. It touches nothing
+// that the driver changes.
+func (f *frame) call(ctx context.Context, id journal.EffectID, req *model.Request, send func(Event) bool) (journal.Body, error) {
 	timeout := req.Static.Settings.Limit()
 	if timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, timeout)
 		defer stop()
 	}
-	res, err := f.agent.model(f.opts).Call(ctx, req, f.emitter(e.ID, send))
+	res, err := f.agent.model(f.opts).Call(ctx, req, f.emitter(id, send))
 	if err == nil {
 		err = checkResponse(res)
 	}
 	switch {
 	case err == nil:
-		return &journal.Responded{ID: e.ID, ResponseID: res.ID, RequestID: res.RequestID, Items: res.Items, Usage: usageOf(res.Usage)}, nil
+		return &journal.Responded{ID: id, ResponseID: res.ID, RequestID: res.RequestID, Items: res.Items, Usage: usageOf(res.Usage)}, nil
 	case errors.Is(ctx.Err(), context.Canceled) && f.d.ctx.Err() == nil:
 		return nil, errWoken
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && f.d.ctx.Err() == nil:
 		err = &TimeoutError{Err: err}
 	}
-	return f.failedCall(e.ID, err), err
+	return f.failedCall(id, err), err
 }
 
 // checkResponse refuses what a ledger could not give back: a model may be anybody's.
@@ -218,7 +227,7 @@ func usageOf(u *model.Usage) *journal.Usage {
 // emitter shows the events of an attempt; nil without a reader, so that the model
 // need not stream.
 func (f *frame) emitter(id journal.EffectID, send func(Event) bool) func(*model.Event) bool {
-	if f.d.emit == nil {
+	if send == nil {
 		return nil
 	}
 	return func(ev *model.Event) bool {

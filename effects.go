@@ -28,7 +28,7 @@ func (d *drive) start(e machine.Effect) error {
 		return f.startTool(e)
 	case e.ID.Kind == journal.EffectWait:
 		d.beside++
-		time.AfterFunc(time.Until(time.UnixMilli(e.Until)), func() { d.deliver(outcome{of: of, body: &journal.Fired{ID: e.ID}}) })
+		time.AfterFunc(time.Until(time.UnixMilli(e.Until)), func() { d.deliver(outcome{of: of, body: &journal.Fired{ID: of.id}}) })
 		return nil
 	case isReconcileOfCall(e.ID):
 		return f.startRecover(e)
@@ -40,7 +40,7 @@ func (d *drive) start(e machine.Effect) error {
 			return err
 		}
 	}
-	body, err := f.guarded(e, func() (journal.Body, error) { return f.inline(e) })
+	body, err := f.inline(e)
 	d.queue = append(d.queue, d.ending(of, body, err))
 	return nil
 }
@@ -75,20 +75,18 @@ func errorText(err error) string { return strings.ToValidUTF8(err.Error(), "\uFF
 
 var errWoken = errors.New("pawl: the driver was woken to cancel the run")
 
-// guarded makes a panic of an effect's code an error.
-func (f *frame) guarded(e machine.Effect, run func() (journal.Body, error)) (body journal.Body, err error) {
-	defer func() {
-		if f.d.inEmit {
-			return // the panic is the reader's own
-		}
-		if v := recover(); v != nil {
-			body, err = nil, &PanicError{In: effectRef{e.Frame, e.ID}.String(), Value: v, Stack: string(debug.Stack())}
-		}
-	}()
-	return run()
+// rescue makes a panic of an effect's code its error. It is deferred.
+func (f *frame) rescue(of effectRef, err *error) {
+	if f.d.inEmit {
+		return // the panic is the reader's own
+	}
+	if v := recover(); v != nil {
+		*err = &PanicError{In: of.String(), Value: v, Stack: string(debug.Stack())}
+	}
 }
 
-func (f *frame) inline(e machine.Effect) (journal.Body, error) {
+func (f *frame) inline(e machine.Effect) (body journal.Body, err error) {
+	defer f.rescue(effectRef{e.Frame, e.ID}, &err)
 	switch e.ID.Kind {
 	case journal.EffectLoad:
 		return f.load()
@@ -285,6 +283,9 @@ func (d *drive) settle() error {
 			delete(d.bodies, o.of)
 		}
 		if failed, ok := o.body.(*journal.Failed); ok && o.err != nil && failed.RetryAt == 0 {
+			if d.causes == nil {
+				d.causes = make(map[*journal.Failed]error)
+			}
 			d.causes[failed] = o.err
 		}
 		if d.says(o.of.frame, o.body) {

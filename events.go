@@ -167,17 +167,6 @@ func shownIn(m *machine.Frame, ev Event) Event {
 // send shows an event of the frame.
 func (f *frame) send(ev Event) { f.d.send(shownIn(f.m, ev)) }
 
-// shownIn is shownIn for the events of a request, which are many, and need not be made on the
-// driver's goroutine.
-func (f *frame) shownIn() func(Event) Event {
-	name := f.m.Name()
-	if name == "" {
-		return func(ev Event) Event { return ev }
-	}
-	route := f.m.Route()
-	return func(ev Event) Event { return &Nested{Route: route, Call: name, Event: ev} }
-}
-
 // agentOf returns an agent of a frame; one that cannot be reached has only its key.
 func (d *drive) agentOf(m *machine.Frame, key string) *Agent {
 	if f, err := d.frame(m.Name()); err == nil {

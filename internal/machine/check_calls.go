@@ -55,19 +55,21 @@ func needsOutput(it item.Item, t item.Type) bool {
 
 // [M7.8]
 func checkFinal(b *journal.Planned, items []slot, man *journal.Manifest) error {
-	ok := false
+	if b.Final == journal.FinalNone {
+		return nil
+	}
+	ok := len(b.Calls) == 0
 	message := b.FinalAt >= 0 && b.FinalAt < len(items) && items[b.FinalAt].item.Type() == item.TypeMessage
 	switch b.Final {
-	case journal.FinalNone:
-		ok = true
 	case journal.FinalEmpty:
-		ok = len(b.Calls) == 0
 	case journal.FinalMessage:
-		ok = len(b.Calls) == 0 && message
+		ok = ok && message
 	case journal.FinalRefusal: // [M20.1]
-		ok = len(b.Calls) == 0 && message && handles(man, journal.HandlesRefusal)
+		ok = ok && message && handles(man, journal.HandlesRefusal)
 	case journal.FinalInvalid:
-		ok = len(b.Calls) == 0 && (message || b.FinalAt == -1) && handles(man, journal.HandlesInvalid)
+		ok = ok && (message || b.FinalAt == -1) && handles(man, journal.HandlesInvalid)
+	default:
+		ok = false
 	}
 	if !ok {
 		return notDue("response %d is not final so", b.N)

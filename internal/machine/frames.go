@@ -90,6 +90,9 @@ func (m *Machine) enter(name string, b *journal.Started) {
 	parent, c := m.caller(name)
 	f := &Frame{m: m, name: name, parent: parent, call: c, depth: parent.depth + 1, handed: make(map[journal.EffectID]bool)}
 	m.frames = append(m.frames, f)
+	if m.named == nil {
+		m.named = make(map[string]*Frame)
+	}
 	m.named[name] = f
 	f.foldStarted(b)
 	parent.landed(enterID(c))

@@ -114,7 +114,7 @@ type Machine struct {
 	run
 	*root
 	frames   []*Frame          // in the order in which they started, the root first
-	named    map[string]*Frame // the nested ones, by name
+	named    map[string]*Frame // the nested ones, by name; nil without any
 	queue    []journal.Fact
 	ranges   []Range // the session batches that go with the queue
 	effects  []Effect
@@ -126,7 +126,7 @@ type Machine struct {
 
 // New returns the machine of a run without facts.
 func New() *Machine {
-	m := &Machine{named: make(map[string]*Frame)}
+	m := &Machine{}
 	m.root = &Frame{m: m, handed: make(map[journal.EffectID]bool)}
 	m.frames = append(m.frames, m.root)
 	return m
