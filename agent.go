@@ -67,7 +67,7 @@ type RunContext struct {
 	Agent *Agent
 	// Turn counts model turns from 1.
 	Turn int
-	// Value is RunOptions.Context.
+	// Value is RunOptions.Context, or what a RunOptions.ContextCodec read of it.
 	Value any
 	// Invocation is the call that runs the agent as a tool; nil in the run itself.
 	Invocation *Invocation

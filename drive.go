@@ -20,6 +20,7 @@ type drive struct {
 	root    *frame
 	frames  map[string]*frame // of the nested runs that were driven here, by name
 	resumed bool
+	context string      // the context value of the options, to be recorded
 	staged  []Decision  // submitted, for the state of an error
 	stays   func() bool // says of the claimed run that it is not to be driven; may be nil
 

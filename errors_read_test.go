@@ -37,6 +37,21 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		}})
 		return err
 	},
+	"pawl: RunOptions.ContextCodec: it is of type int, and the codec is for string": func(t *testing.T) error {
+		return runs(t, func(_ *pawl.Agent, o *pawl.RunOptions) { o.Context, o.ContextCodec = 7, pawl.JSONContext[string]() })
+	},
+	`pawl: run r: RunOptions.ContextCodec: json: unknown field "user"`: func(t *testing.T) error {
+		agent, opts := asking5(new(effects)), &pawl.RunOptions{ID: "r", Context: map[string]string{"user": "ann"}, ContextCodec: pawl.JSONContext[map[string]string]()}
+		s := must(t)(new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("pay"), opts)).State()
+		_, err := new(pawl.Runner).Resume(t.Context(), agent, s, &pawl.RunOptions{ContextCodec: pawl.JSONContext[struct{ Name string }]()})
+		return err
+	},
+	"pawl: run r: RunOptions.ContextCodec: is missing, and so is a Context: the context value of the run was recorded": func(t *testing.T) error {
+		agent, opts := asking5(new(effects)), &pawl.RunOptions{ID: "r", Context: "ann", ContextCodec: pawl.JSONContext[string]()}
+		s := must(t)(new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("pay"), opts)).State()
+		_, err := new(pawl.Runner).Resume(t.Context(), agent, s, nil)
+		return err
+	},
 	`pawl: run r: the run belongs to another agent: it is "support", not "sales"`: func(t *testing.T) error {
 		r, agent, s := waiting5(t)
 		_, err := r.Resume(t.Context(), &pawl.Agent{Name: "sales", Model: agent.Model}, s, nil)

@@ -63,9 +63,15 @@ type RunOptions struct {
 	// there, and is sent without ids. The ledger, and so the stream, has them. A resume
 	// does not change it.
 	OmitReasoningIDs bool
-	// Context is handed to user code as RunContext.Value. It is never stored:
-	// give it again on a resume.
+	// Context is handed to user code as RunContext.Value. Without a ContextCodec it is
+	// not stored: give it again on a resume.
 	Context any
+	// ContextCodec writes Context into the ledger when the run starts, and when a resume gives
+	// another one, and reads it when a resume gives none. What is changed in the value later is
+	// not recorded. The ledger is no place for secrets. A run whose context was recorded cannot
+	// be resumed without a codec or a Context. It is of the run itself: nested runs have the
+	// caller's value, or the one of their AgentFunc.Options.
+	ContextCodec ContextCodec
 	// FilterInput may change what a turn's request says; nil means nothing is changed. It is
 	// called in every turn, when everything else of the request is known. What it made of
 	// it is recorded, so that a repeated attempt sends the same without asking again. The

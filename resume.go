@@ -61,6 +61,12 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		d.use(stored.fold())
 		return nil
 	}
+	if d.context, err = opts.recordedContext(); err == nil && !ended {
+		err = d.recallContext(ctx, stored)
+	}
+	if err != nil {
+		return stored.refused(err)
+	}
 	if !d.root.team.bare {
 		if err := d.root.team.check(opts, d.store, managed(stored.fold().Started()), nil); err != nil {
 			return refused(err)
@@ -253,6 +259,12 @@ func (d *drive) attach(opts *RunOptions) error {
 		d.release()
 		return nil
 	}
+	s := d.state()
+	s.machine = d.m
+	if err := d.recallContext(d.caller, s); err != nil {
+		d.release()
+		return d.fail("", err)
+	}
 	d.goOn(nil)
 	return nil
 }
@@ -264,8 +276,12 @@ func (d *drive) goOn(given *RunState) {
 	if given != nil {
 		d.recall(given.unsaved)
 	}
-	if d.m.Failure() != nil || d.root.opts.MaxTurns != 0 {
-		d.step(&journal.Resumed{MaxTurns: d.root.opts.MaxTurns})
+	replaced := ""
+	if d.context != d.m.Context() {
+		replaced = d.context
+	}
+	if d.m.Failure() != nil || d.root.opts.MaxTurns != 0 || replaced != "" {
+		d.step(&journal.Resumed{MaxTurns: d.root.opts.MaxTurns, Context: replaced})
 	}
 }
 

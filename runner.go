@@ -157,7 +157,10 @@ func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunO
 	if err != nil {
 		return err
 	}
-	d.root.opts, d.root.session = opts, opts.Session
+	if started.Context, err = opts.recordedContext(); err != nil {
+		return err
+	}
+	d.root.opts, d.root.session, d.context = opts, opts.Session, started.Context
 	if err := d.claim(ctx, started.Run, 0); err != nil {
 		re := &RunError{Run: started.Run, Err: err}
 		if re.State, _ = d.r.State(d.bg, started.Run); re.State != nil && !sameStart(re.State.fold().Started(), started) {

@@ -36,8 +36,8 @@ func newSalt() (salt [16]byte) {
 // decisions staged on this copy. The document may pass through any JSON tool: what
 // must keep its bytes is held in strings.
 //
-// The document has what the model and the tools said, no credentials and not
-// RunOptions.Context. It is as trustworthy as whoever held it; Seal is for documents that
+// The document has what the model and the tools said, no credentials, and
+// RunOptions.Context only as a ContextCodec wrote it. It is as trustworthy as whoever held it; Seal is for documents that
 // leave trusted hands.
 func (s *RunState) MarshalJSON() ([]byte, error) {
 	if s.records.size == 0 {

@@ -109,6 +109,8 @@ var encodings = []struct {
 	{&journal.Expired{}, `{}`},
 	{&journal.Cancelled{By: "pawl", Successor: "r2"}, `{"by":"pawl","successor":"r2"}`},
 	{&journal.Started{Agent: "desk", OmitReasoningIDs: true, Machine: 1}, `{"agent":"desk","omitids":true,"machine":1}`},
+	{&journal.Started{Agent: "desk", Context: `{"user":"ann"}`, Machine: 1}, `{"agent":"desk","ctx":"{\"user\":\"ann\"}","machine":1}`},
+	{&journal.Resumed{MaxTurns: 3, Context: "{}"}, `{"turns":3,"ctx":"{}"}`},
 	{&journal.Started{Agent: "desk", Guards: journal.GuardsBoth}, `{"agent":"desk","guards":"both"}`},
 	{&journal.Loaded{Items: items(`{}`), View: []journal.Span{{From: 0, Upto: 1}, {Item: item.FromTrusted(oddItem)}, {}}},
 		`{"items":[{}],"view":[{"upto":1},{"item":` + oddItem + `},{}]}`},

@@ -75,6 +75,9 @@ type Started struct {
 	Guards Guards
 	// OmitReasoningIDs says that reasoning items are sent and stored without their ids.
 	OmitReasoningIDs bool
+	// Context is what a codec of the application wrote of the run's context value; empty
+	// without one.
+	Context string
 	// Machine is the version of the rules the run started under.
 	Machine int
 }
@@ -121,6 +124,8 @@ type Owner struct {
 type Resumed struct {
 	// MaxTurns replaces the run's bound when not 0; negative means unlimited.
 	MaxTurns int
+	// Context, when not empty, replaces what was recorded of the run's context value.
+	Context string
 }
 
 // Loaded is the history read from the session at the start of the run.

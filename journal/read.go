@@ -92,6 +92,8 @@ func (b *Started) read(name, value string) error {
 		return scanWord(&b.Guards, value, GuardsBlocking, GuardsParallel, GuardsBoth)
 	case "omitids":
 		return scanFlag(&b.OmitReasoningIDs, value)
+	case "ctx":
+		return scanText(&b.Context, value)
 	case "machine":
 		return scanInt(&b.Machine, value)
 	}
@@ -149,8 +151,11 @@ func (o *Owner) read(name, value string) error {
 }
 
 func (b *Resumed) read(name, value string) error {
-	if name == "turns" {
+	switch name {
+	case "turns":
 		return scanInt(&b.MaxTurns, value)
+	case "ctx":
+		return scanText(&b.Context, value)
 	}
 	return errUnknown
 }

@@ -26,7 +26,8 @@ func appendBody(dst []byte, b Body) []byte {
 		dst = appendOwner(dst, &b.Owner)
 		return appendFlag(dst, "gone", b.Gone)
 	case *Resumed:
-		return appendInt(dst, "turns", int64(b.MaxTurns))
+		dst = appendInt(dst, "turns", int64(b.MaxTurns))
+		return appendText(dst, "ctx", b.Context)
 	case *Loaded:
 		dst = appendItems(dst, "items", b.Items)
 		dst = appendItems(dst, "healed", b.Healed)
@@ -101,6 +102,7 @@ func appendStarted(dst []byte, b *Started) []byte {
 	dst = appendFlag(dst, "unique", b.UniqueCallIDs)
 	dst = appendText(dst, "guards", string(b.Guards))
 	dst = appendFlag(dst, "omitids", b.OmitReasoningIDs)
+	dst = appendText(dst, "ctx", b.Context)
 	return appendInt(dst, "machine", int64(b.Machine))
 }
 

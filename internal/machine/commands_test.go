@@ -18,7 +18,7 @@ var bodies = map[string]func(*script, command) journal.Body{
 		return &journal.Claimed{Epoch: uint64(c.option(s, "epoch", int(s.m.Epoch())+1)), Owner: journal.Owner{Host: "host"}, Gone: c.has("gone")}
 	},
 	"resume": func(s *script, c command) journal.Body {
-		return &journal.Resumed{MaxTurns: c.option(s, "max-turns", 0)}
+		return &journal.Resumed{MaxTurns: c.option(s, "max-turns", 0), Context: c.options["context"]}
 	},
 	"loaded":   (*script).loaded,
 	"prepared": (*script).prepared,
@@ -103,7 +103,7 @@ func (s *script) started(c command) journal.Body {
 	if run, ok := c.options["run"]; ok {
 		b.Run = run
 	}
-	b.Guards = journal.Guards(c.options["guards"])
+	b.Guards, b.Context = journal.Guards(c.options["guards"]), c.options["context"]
 	if agent, ok := c.options["agent"]; ok {
 		b.Agent = agent
 	}

@@ -22,7 +22,7 @@ func (m *Machine) fold(fact journal.Fact) {
 			m.enter(fact.Frame, b)
 			return
 		}
-		m.id = b.Run
+		m.id, m.context = b.Run, b.Context
 		m.foldStarted(b)
 	default:
 		m.Frame(fact.Frame).fold(fact)
@@ -101,6 +101,9 @@ func (m *Machine) foldResumed(b *journal.Resumed) {
 		f = m.Frame(m.failedIn)
 	}
 	m.failure, m.failedIn = nil, ""
+	if b.Context != "" { // [M1.11]
+		m.context = b.Context
+	}
 	if b.MaxTurns != 0 {
 		f.maxTurns = max(b.MaxTurns, 0)
 	}

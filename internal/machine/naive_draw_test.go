@@ -47,7 +47,7 @@ func (d *draw) session() *journal.SessionRef {
 
 func (d *draw) started() *journal.Started {
 	b := &journal.Started{Run: "r", Agent: "a", Machine: machine.Version, Input: []item.Item{item.UserText(d.next("input "))},
-		MaxTurns: pick(d, "max turns", 0, 0, 0, 1, 3), Parallel: pick(d, "parallel", 0, 1, 2), UniqueCallIDs: d.maybe("unique"), Guards: d.guards()}
+		MaxTurns: pick(d, "max turns", 0, 0, 0, 1, 3), Parallel: pick(d, "parallel", 0, 1, 2), UniqueCallIDs: d.maybe("unique"), Guards: d.guards(), Context: pick(d, "context", "", "one")}
 	switch pick(d, "mode", "plain", "session", "session", "session", "conversation", "conversation", "previous", "auto") {
 	case "session":
 		b.Session = d.session()

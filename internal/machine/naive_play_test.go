@@ -173,7 +173,7 @@ func (p *player) step() {
 			p.do(&journal.Cancelled{})
 		}
 	case "resume":
-		p.do(&journal.Resumed{MaxTurns: pick(p.draw, "max turns", 0, 9, -1)})
+		p.do(&journal.Resumed{MaxTurns: pick(p.draw, "max turns", 0, 9, -1), Context: pick(p.draw, "context", "", "two")})
 	case "shadow":
 		p.shadow()
 	case "add":

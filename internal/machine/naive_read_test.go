@@ -32,6 +32,7 @@ type whole struct {
 	failure     *journal.Failed
 	failedIn    string
 	observed    uint64
+	context     string
 	usage       machine.Usage
 	facts       int
 	durable     int
@@ -190,7 +191,7 @@ func (w *world) readFact(i int, f journal.Fact) {
 			in = w.nest(f.Frame)
 			in.readCall(m)
 		} else {
-			w.run = b.Run
+			w.run, w.context = b.Run, b.Context
 		}
 		in.start, in.session, in.maxTurns, in.previous, in.agent = b, b.Session, b.MaxTurns, b.Previous, b.Agent
 		if b.Session == nil {
@@ -210,6 +211,9 @@ func (w *world) readFact(i int, f journal.Fact) {
 			in = w.frame(w.failedIn)
 		}
 		w.failure, w.failedIn = nil, ""
+		if b.Context != "" { // M1.11
+			w.context = b.Context
+		}
 		if b.MaxTurns > 0 {
 			in.maxTurns = b.MaxTurns
 		} else if b.MaxTurns < 0 {

@@ -28,6 +28,7 @@ type view struct {
 	Failure       *journal.Failed
 	FailedIn      string
 	Observed      uint64
+	Context       string
 	Facts         int
 	InFlight      int
 	Exposed       bool
@@ -122,7 +123,7 @@ func plainFailure(f *journal.Failed) *journal.Failed {
 
 func (w *world) view() view {
 	v := view{Run: w.run, Status: w.status(), Interruptions: w.interruptions(), Usage: w.usage, Epoch: w.epoch, Owner: w.owner,
-		Cancelled: w.cancelled, Failure: plainFailure(w.failure), FailedIn: w.failedIn, Observed: w.observed, Exposed: w.tried(), Facts: w.facts,
+		Cancelled: w.cancelled, Failure: plainFailure(w.failure), FailedIn: w.failedIn, Observed: w.observed, Context: w.context, Exposed: w.tried(), Facts: w.facts,
 		InFlight: w.inFlight(), Unsettled: w.unknowns(), Open: w.openFrames()}
 	for _, in := range v.Interruptions {
 		if in.Deadline != 0 && (v.Deadline == 0 || in.Deadline < v.Deadline) {
@@ -223,7 +224,7 @@ func (w *world) approver(c *call) (by string, approvals int) {
 // viewOf asks a machine for the same things.
 func viewOf(m *machine.Machine, w *world) view {
 	v := view{Run: m.Run(), Status: m.Status(), Interruptions: m.Interruptions(), Usage: m.Usage(), Epoch: m.Epoch(), Owner: m.Owner(),
-		Cancelled: m.Cancelled(), Failure: plainFailure(m.Failure()), FailedIn: m.FailedIn(), Observed: m.Observed(), Exposed: m.Exposed(), Facts: int(m.Facts()),
+		Cancelled: m.Cancelled(), Failure: plainFailure(m.Failure()), FailedIn: m.FailedIn(), Observed: m.Observed(), Context: m.Context(), Exposed: m.Exposed(), Facts: int(m.Facts()),
 		InFlight: m.InFlight(), Deadline: m.Deadline(), Unsettled: slices.Collect(m.Unsettled())}
 	for f := range m.Frames() {
 		v.Open = append(v.Open, f.Name())

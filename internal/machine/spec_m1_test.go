@@ -210,3 +210,19 @@ func TestM1_10_BadValuesAreRefused(t *testing.T) {
 	}
 	newScript(t).given("start").refused(notDueText, "prepared\nuse twice")
 }
+
+func TestM1_11_Context(t *testing.T) {
+	s := prepared(t, "start context=ann", "tool helper agent=helper")
+	for _, tt := range [][2]string{{"", "ann"}, {"resume", "ann"}, {"resume context=bob", "bob"}, {"resume max-turns=3", "bob"}, {"resume context=cid max-turns=3", "cid"}} {
+		if tt[0] != "" {
+			s.given(tt[0])
+		}
+		if got := s.m.Context(); got != tt[1] {
+			t.Errorf("after %q: %q, want %q", tt[0], got, tt[1])
+		}
+	}
+	s.given("respond\ncall c1 helper {}", "plan", "start frame=1.0 context=other")
+	if got := s.m.Context(); got != "cid" {
+		t.Errorf("with a nested run: %q", got)
+	}
+}

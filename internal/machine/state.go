@@ -19,6 +19,7 @@ type run struct {
 	failedIn  string // the frame of the failure
 	cancelled *journal.Cancelled
 	usage     Usage
+	context   string // what a codec wrote of the run's context value
 }
 
 // state is the fold of a frame's facts.

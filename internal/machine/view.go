@@ -274,6 +274,9 @@ func (m *Machine) Failure() *journal.Failed   { return m.failure }
 func (f *Frame) Finished() *journal.Finished  { return f.finished }
 func (m *Machine) Cancelled() bool            { return m.cancelled != nil }
 
+// Context returns what a codec wrote of the run's context value [M1.11].
+func (m *Machine) Context() string { return m.context }
+
 // Successor returns the run that a cancelled one made room for, empty if there is none.
 func (m *Machine) Successor() string {
 	if m.cancelled == nil {
