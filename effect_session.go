@@ -13,7 +13,8 @@ import (
 )
 
 // load reads the session's history, once: a resume never reads it again. Calls that
-// history leaves open are answered with: the outcome is unknown [M3.2].
+// history leaves open are answered with: the outcome is unknown [M3.2]. Outputs that fit no
+// call are not sent [S13.4].
 func (f *frame) load() (journal.Body, error) {
 	items, err := f.session.Items(f.d.ctx, -1)
 	if err != nil {
@@ -28,29 +29,58 @@ func (f *frame) load() (journal.Body, error) {
 			b.Healed = append(b.Healed, out)
 		}
 	}
-	if f.opts.MergeInput != nil {
-		if err := f.merge(b); err != nil {
-			return nil, because(errors.New("pawl: RunOptions.MergeInput"), err)
-		}
+	history, input := slices.Concat(fitting(items), b.Healed), f.m.Started().Input
+	all := slices.Concat(items, b.Healed, input)
+	if f.opts.MergeInput == nil {
+		b.View = viewOf(slices.Concat(history, input), all)
+		return b, nil
+	}
+	list, err := f.merge(history, input)
+	if err == nil {
+		b.View = viewOf(list, all)
+		err = unsendable(f.d.m.Check(journal.Fact{Frame: f.m.Name(), Body: b}))
+	}
+	if err != nil {
+		return nil, &FilterError{Filter: "RunOptions.MergeInput", Err: err}
 	}
 	return b, nil
 }
 
 // merge asks what the model is to read instead of the session's history and the input.
-func (f *frame) merge(b *journal.Loaded) error {
-	history, input := slices.Concat(b.Items, b.Healed), slices.Clone(f.m.Started().Input)
-	list, err := f.opts.MergeInput(f.d.ctx, slices.Clone(history), slices.Clone(input))
+func (f *frame) merge(history, input []Item) ([]Item, error) {
+	list, err := f.opts.MergeInput(f.d.ctx, history, slices.Clone(input))
 	if err == nil {
 		err = checkItems(list)
 	}
-	switch {
-	case err != nil:
-		return err
-	case len(list) == 0:
-		return errors.New("pawl: it returned no items")
+	if err == nil && len(list) == 0 {
+		err = errors.New("pawl: it returned no items")
 	}
-	b.View = viewOf(list, append(history, input...))
-	return f.d.m.Check(journal.Fact{Frame: f.m.Name(), Body: b})
+	return list, err
+}
+
+// fitting returns the items without the outputs that have no call before them, or not one for
+// each.
+func fitting(items []Item) []Item {
+	type pair struct {
+		t  item.Type
+		id string
+	}
+	open := make(map[pair]int)
+	list := make([]Item, 0, len(items))
+	for _, it := range items {
+		h := it.Head()
+		if item.IsCall(h.Type) {
+			open[pair{item.OutputType(h.Type), h.CallID}]++
+		}
+		if item.IsOutput(h.Type) && h.CallID != "" {
+			if open[pair{h.Type, h.CallID}] == 0 {
+				continue
+			}
+			open[pair{h.Type, h.CallID}]--
+		}
+		list = append(list, it)
+	}
+	return list
 }
 
 const healedText = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
@@ -151,6 +152,47 @@ func TestMergeInputFails(t *testing.T) {
 			res := must(t)(r.Resume(t.Context(), agentWith(s), pawl.RunID("r"), &pawl.RunOptions{Session: sess}))
 			sameViews(t, res, s, sess)
 		})
+	}
+}
+
+// An output in the session that no call is waiting for is not sent, and is not among the history
+// that is merged. The session keeps it [S13.4].
+func TestOutputsThatFitNowhere(t *testing.T) {
+	user, call, out := item.UserText("one"), fc("c1", "pay", `{}`), item.FunctionOutput("c1", "paid")
+	for name, tt := range map[string]struct{ held, sent []pawl.Item }{
+		"no call":         {[]pawl.Item{user, item.FunctionOutput("c9", "stale")}, []pawl.Item{user}},
+		"before its call": {[]pawl.Item{out, user, call, out}, []pawl.Item{user, call, out}},
+		"twice":           {[]pawl.Item{user, call, out, out}, []pawl.Item{user, call, out}},
+		"id used again":   {[]pawl.Item{call, out, call, out, user}, []pawl.Item{call, out, call, out, user}},
+		"nothing else":    {[]pawl.Item{out}, nil},
+	} {
+		for _, merged := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", merged), func(t *testing.T) {
+				sess := session.NewMemory("s")
+				if err := sess.Append(t.Context(), tt.held); err != nil {
+					t.Fatal(err)
+				}
+				opts := &pawl.RunOptions{Session: sess}
+				if merged {
+					opts.MergeInput = func(_ context.Context, h, in []pawl.Item) ([]pawl.Item, error) {
+						if diff := cmp.Diff(tt.sent, h, cmpopts.EquateEmpty()); diff != "" {
+							t.Errorf("history (-want +got):\n%s", diff)
+						}
+						return append(h, in...), nil
+					}
+				}
+				s := newScript(says("done"))
+				res := must(t)(new(pawl.Runner).Run(t.Context(), agentWith(s), pawl.UserText("go"), opts))
+				in := item.UserText("go")
+				if diff := cmp.Diff(append(tt.sent[:len(tt.sent):len(tt.sent)], in), s.calls()[0].Input); diff != "" {
+					t.Errorf("request (-want +got):\n%s", diff)
+				}
+				kept, err := sess.Items(t.Context(), -1)
+				if diff := cmp.Diff(append(append(tt.held[:len(tt.held):len(tt.held)], in), res.NewItems()...), kept); diff != "" || err != nil {
+					t.Errorf("session: %v (-want +got):\n%s", err, diff)
+				}
+			})
+		}
 	}
 }
 

@@ -44,7 +44,8 @@ type RunOptions struct {
 	// run that has a session, also an empty one; what it returned is recorded, so that a
 	// resume does not ask again. The session gets the input as it is. A list without
 	// items, an output before its call and a call without its output are errors, which
-	// fail the run, resumably, as its own do.
+	// fail the run, resumably, as its own do: each is a *FilterError. Outputs in the
+	// session that have no call there are not among the history.
 	MergeInput func(ctx context.Context, history, input []Item) ([]Item, error)
 	// Supersede closes an open run that waits for decisions on the same session or
 	// conversation, instead of refusing to start with ErrSessionWaiting: its open calls

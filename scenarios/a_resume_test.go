@@ -160,12 +160,7 @@ anything happens. In a session, which others write too, the call is answered wit
 written to the session as well, so that the session is whole again.`,
 		sources: []string{"https://github.com/pydantic/pydantic-ai/pull/3355"},
 		variants: []variant{
-			{name: "input", play: s20Input, impossible: func(c cell) string {
-				if c.carrier == byJSON || c.carrier == process {
-					return "a refused input leaves no document"
-				}
-				return ""
-			}},
+			{name: "input", play: s20Input, impossible: noDocument},
 			{name: "session", play: s20Session},
 		},
 	}

@@ -3,7 +3,7 @@ package scenarios
 // Group B: windows in which a process may end, retries, several of one kind.
 
 func windows() []scenario {
-	return []scenario{s22(), s23(), s26(), s28(), s29(), s31(), s32(), s34(), s35()}
+	return []scenario{s22(), s23(), s25(), s26(), s28(), s29(), s31(), s32(), s34(), s35()}
 }
 
 func s31() scenario {

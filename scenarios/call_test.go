@@ -34,6 +34,10 @@ type request struct {
 
 	MaxTurns  int
 	TellModel bool
+	// Window is how many of the items that the session held the model is to read, and one more; 0 for all of them.
+	Window int
+	// Repeats says that what a request says of the outputs is said twice, the second time as it was corrected.
+	Repeats bool
 	// Filtered says that every handoff is filtered.
 	Filtered bool
 	// Context names the value of RunOptions.Context, see contexts.
@@ -165,6 +169,9 @@ var errorNames = []struct {
 		var e *model.Error
 		return errors.As(err, &e) && (errors.Is(e, model.ErrStreamCut) || errors.Is(e, io.ErrUnexpectedEOF))
 	}},
+	{"call id", as[*pawl.CallIDError]},
+	{"incomplete", is(model.ErrIncomplete)},
+	{"filter", as[*pawl.FilterError]},
 	{"max turns", as[*pawl.MaxTurnsError]},
 	{"tool changed", is(pawl.ErrToolChanged)},
 	{"tool not found", as[*pawl.ToolNotFoundError]},

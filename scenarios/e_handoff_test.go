@@ -86,16 +86,10 @@ the handoff, if the filter is new; what was decided is not lost by that. Without
 agent is sent what the server does not have: two outputs. (A history that is nested for the next agent is not part of this yet.)`,
 		sources: []string{"https://github.com/openai/openai-agents-python/pull/2747"},
 	}
-	refused := func(c cell) string {
-		if c.carrier == byJSON || c.carrier == process {
-			return "a refused input leaves no document"
-		}
-		return ""
-	}
 	for _, p := range []pointer{onConversation, onPrevious, onAuto} {
 		s.variants = append(s.variants,
-			variant{name: string(p) + ", filter of the handoff", play: func(w *world) { s61Refused(w, p, true) }, impossible: refused},
-			variant{name: string(p) + ", filter of the run", play: func(w *world) { s61Refused(w, p, false) }, impossible: refused},
+			variant{name: string(p) + ", filter of the handoff", play: func(w *world) { s61Refused(w, p, true) }, impossible: noDocument},
+			variant{name: string(p) + ", filter of the run", play: func(w *world) { s61Refused(w, p, false) }, impossible: noDocument},
 			variant{name: string(p) + ", filter on resume", play: func(w *world) { s61Resume(w, p) }})
 	}
 	return s

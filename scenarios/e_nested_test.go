@@ -273,12 +273,6 @@ func (w *world) hands(agent string) {
 }
 
 func s71() scenario {
-	refused := func(c cell) string {
-		if c.carrier == byJSON || c.carrier == process {
-			return "a refused input leaves no document"
-		}
-		return ""
-	}
 	return scenario{
 		id: "S71",
 		script: `A desk can hand over to two agents of the same name, which have different tools, and one of them can hand back. The
@@ -293,7 +287,7 @@ before anything happens, for nobody could tell whose a call is.`,
 		variants: []variant{
 			{name: "the second one", play: func(w *world) { s71Play(w, nil) }},
 			{name: "gone meanwhile", play: func(w *world) { s71Play(w, s71Team()[:2]) }},
-			{name: "one key", play: s71Key, impossible: refused},
+			{name: "one key", play: s71Key, impossible: noDocument},
 		},
 	}
 }

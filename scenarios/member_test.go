@@ -103,7 +103,20 @@ func (p *place) agents(team []member, r request) *pawl.Agent {
 }
 
 func (p *place) model() model.Model {
-	return openai.New(openai.Options{BaseURL: p.URL, HTTPClient: p.client}).Responses("gpt-test")
+	m := openai.New(openai.Options{BaseURL: p.URL, HTTPClient: p.client}).Responses("gpt-test")
+	if p.LooseIDs {
+		return looseIDs{m}
+	}
+	return m
+}
+
+// looseIDs is a model that does not vouch for the ids of its calls.
+type looseIDs struct{ model.Model }
+
+func (m looseIDs) Info() model.Info {
+	info := m.Model.Info()
+	info.UniqueCallIDs = false
+	return info
 }
 
 func (t transfer) make(log *pawltest.EffectLog, to *pawl.Agent) pawl.Handoff {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/journal/journaltest"
 	"github.com/pawl-agents/pawl/pawltest"
@@ -25,11 +26,13 @@ type setup struct {
 	Run     string
 	Tools   []tool // of an agent that is alone
 	Team    []member
-	Session sessionKind
-	URL     string // of the model server
-	File    string // of the SQLite store, or of the session alone
-	Log     string // of effects
-	Grace   time.Duration
+	// LooseIDs says that the model does not vouch for the ids of its calls.
+	LooseIDs bool
+	Session  sessionKind
+	URL      string // of the model server
+	File     string // of the SQLite store, or of the session alone
+	Log      string // of effects
+	Grace    time.Duration
 }
 
 // sessionKind says what session a run has.
@@ -216,6 +219,14 @@ func (b broken) Post(ctx context.Context, run string, e journal.Entry) error {
 func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 	opts := &pawl.RunOptions{MaxTurns: r.MaxTurns, Context: contextValue(r.Context),
 		Supersede: r.Supersede, ConversationID: r.Conversation, PreviousResponseID: r.Previous, AutoPreviousResponseID: r.Auto}
+	if r.Window > 0 {
+		opts.MergeInput = func(_ context.Context, history, input []item.Item) ([]item.Item, error) {
+			return slices.Concat(history[max(0, len(history)-r.Window+1):], input), nil
+		}
+	}
+	if r.Repeats {
+		opts.FilterInput = repeatOutputs
+	}
 	if r.Filtered {
 		opts.HandoffFilter = pawl.RemoveTools()
 	}

@@ -36,12 +36,15 @@ type world struct {
 	last      *outcome
 	outcomes  []seen
 	verdicts  []verdict
+	reused    bool                                  // the model uses ids of calls again
 	unordered bool                                  // requests come in any order
 	broken    int                                   // requests that are to get no answer
 	foreign   int                                   // requests to the server, before all others, that are not of the run
 	notOurs   func(*pawltest.ResponsesRequest) bool // says so of the others
 	forked    bool                                  // the run has been forked, so there is no one conversation
 	damaged   bool                                  // a fault has left the session with half a batch, on purpose
+	cut       bool                                  // the model is, on purpose, not sent all that the session has
+	continued []item.Item                           // what the server has before the run
 	shared    bool                                  // somebody else writes to the session, so it holds more than the run knows
 }
 
