@@ -170,6 +170,7 @@ var errorNames = []struct {
 		return errors.As(err, &e) && (errors.Is(e, model.ErrStreamCut) || errors.Is(e, io.ErrUnexpectedEOF))
 	}},
 	{"call id", as[*pawl.CallIDError]},
+	{"output", as[*pawl.OutputError]},
 	{"incomplete", is(model.ErrIncomplete)},
 	{"filter", as[*pawl.FilterError]},
 	{"max turns", as[*pawl.MaxTurnsError]},
