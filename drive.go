@@ -259,6 +259,7 @@ func (d *drive) result() (*Result, error) {
 	s := newState(d.records, nil)
 	s.machine = d.m
 	res := newResult(d.m, s, d.root.agent)
+	res.Warnings = d.warnings()
 	if d.m.Cancelled() {
 		return res, &RunError{Run: d.m.Run(), State: s, Err: cancelled(d.m)}
 	}

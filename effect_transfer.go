@@ -59,6 +59,9 @@ func (f *frame) filterHandoff(b *journal.Transferred, call HandoffCall, h *hando
 		filter = f.opts.HandoffFilter
 	}
 	if filter == nil {
+		filter = f.nests()
+	}
+	if filter == nil {
 		return nil
 	}
 	view, from, response, places := f.m.HandedOver(handoffCall(journal.EffectID{N: b.N, P: b.P}), b.Output)

@@ -67,6 +67,29 @@ func ExampleNewHandoff() {
 	// Boss: I am sorry. What happened?
 }
 
+// The agent that takes over reads what was said so far as one message.
+func ExampleNestHistory() {
+	m := pawltest.NewScriptedModel(pawltest.ScriptedText("Soup."))
+	cook := &pawl.Agent{Name: "Cook", Model: m}
+	waiter := &pawl.Agent{Name: "Waiter", Handoffs: []pawl.Handoff{pawl.NewHandoff(pawl.HandoffFunc[struct{}]{Agent: cook, Filter: pawl.NestHistory(nil)})},
+		Model: pawltest.NewScriptedModel(pawltest.ScriptedItems(item.FunctionCallItem("", "call_1", "transfer_to_cook", `{}`)))}
+	if _, err := new(pawl.Runner).Run(context.Background(), waiter, pawl.UserText("What is there?"), nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, it := range m.Calls()[0].Input {
+		msg, _ := it.Message()
+		fmt.Println(msg.Text())
+	}
+	// Output:
+	// This is the conversation so far, before it was handed over. Each line is an item of it, as JSON, the oldest first.
+	// <CONVERSATION HISTORY>
+	// {"role":"user","content":"What is there?"}
+	// {"type":"function_call","call_id":"call_1","name":"transfer_to_cook","arguments":"{}","status":"completed"}
+	// {"type":"function_call_output","call_id":"call_1","output":"{\"assistant\":\"Cook\"}"}
+	// </CONVERSATION HISTORY>
+}
+
 // A stream says who answers.
 func ExampleAgentUpdated() {
 	cook := &pawl.Agent{Name: "Cook", Model: pawltest.NewScriptedModel(pawltest.ScriptedText("Soup."))}

@@ -12,6 +12,7 @@ var handoffFeatures = []feature{
 	{"O11.03", TestFirstHandoffWins},
 	{"O11.04", TestHandoffFilter},
 	{"O11.05", TestHandoffBesideAMessage},
+	{"O11.06", TestNestHistory},
 	{"O11.07", TestHandoffEvents},
 	{"O11.08", TestUnknownHandoff},
 	{"O11.09", TestHandoffsInACircle},

@@ -86,6 +86,11 @@ type RunOptions struct {
 	HandoffFilter HandoffFilter
 	// ErrorHandlers turn some errors of the run into a final output.
 	ErrorHandlers ErrorHandlers
+	// NestHandoffs makes one message of the conversation for an agent that it is handed over
+	// to, as NestHistory does, if neither the handoff nor the run has a filter; nil means
+	// no. Where the server keeps the conversation nothing is changed, and
+	// Result.Warnings says so.
+	NestHandoffs *NestOptions
 	// Model and Settings override those of every agent.
 	Model    model.Model
 	Settings *ModelSettings

@@ -44,6 +44,8 @@ type Result struct {
 	LastResponseID string
 	// Turns counts the model turns so far.
 	Turns int
+	// Warnings say what the options of Run, Stream or Resume ask for and the run does not do.
+	Warnings []string
 	// Invocation is set in the result of an agent that was called as a tool, which
 	// AgentFunc.Output gets: it is the call. LastResponseID, Turns, FinalOutput, NewItems and
 	// ToInputList are the nested run's then; everything else is the whole run's.
