@@ -76,6 +76,13 @@ const (
 	ToolOutput       ItemName = "tool_output"
 	ReasoningCreated ItemName = "reasoning_item_created"
 	OtherCreated     ItemName = "item_created"
+	// ToolCalled and ToolOutput are those of tools that the model's server runs, too, but for
+	// these.
+	ToolSearchCalled        ItemName = "tool_search_called"
+	ToolSearchOutputCreated ItemName = "tool_search_output_created"
+	MCPListTools            ItemName = "mcp_list_tools"
+	MCPApprovalRequested    ItemName = "mcp_approval_requested"
+	MCPApprovalResponse     ItemName = "mcp_approval_response"
 	// HandoffRequested is the call of a handoff, HandoffOccurred the output of the one
 	// that took place.
 	HandoffRequested ItemName = "handoff_requested"
@@ -145,13 +152,32 @@ var deltaKinds = map[model.EventKind]DeltaKind{
 }
 
 func itemName(it Item) ItemName {
-	switch t := it.Type(); {
-	case t == item.TypeMessage:
+	switch t := it.Type(); t {
+	case item.TypeMessage:
 		return MessageCreated
-	case t == item.TypeReasoning:
+	case item.TypeReasoning:
 		return ReasoningCreated
-	case item.IsCall(t):
+	case item.TypeToolSearchCall:
+		return ToolSearchCalled
+	case item.TypeToolSearchOutput:
+		return ToolSearchOutputCreated
+	case item.TypeMCPListTools:
+		return MCPListTools
+	case item.TypeMCPApprovalRequest:
+		return MCPApprovalRequested
+	case item.TypeMCPApprovalResponse:
+		return MCPApprovalResponse
+	case item.TypeFileSearchCall, item.TypeWebSearchCall, item.TypeCodeInterpreterCall, item.TypeImageGenerationCall, item.TypeMCPCall, item.TypeProgram:
 		return ToolCalled
+	case item.TypeProgramOutput:
+		return ToolOutput
+	default:
+		switch {
+		case item.IsCall(t):
+			return ToolCalled
+		case item.IsOutput(t):
+			return ToolOutput
+		}
 	}
 	return OtherCreated
 }
@@ -238,5 +264,5 @@ func showFact(m *machine.Machine, f journal.Fact, agentOf func(m *machine.Frame,
 // handsOver says that a call is one of a handoff that was offered.
 func handsOver(man *journal.Manifest, call Item) bool {
 	name := call.Head().Name
-	return slices.ContainsFunc(man.Tools, func(s journal.ToolSpec) bool { return s.Handoff != "" && s.Name == name })
+	return call.Type() == item.TypeFunctionCall && slices.ContainsFunc(man.Tools, func(s journal.ToolSpec) bool { return s.Handoff != "" && s.Name == name })
 }

@@ -16,6 +16,6 @@ var handoffFeatures = []feature{
 	{"O11.07", TestHandoffEvents},
 	{"O11.08", TestUnknownHandoff},
 	{"O11.09", TestHandoffsInACircle},
-	{"E12.02", TestHandoffEvents},
+	{"E12.02", TestItemNames},
 	{"E12.03", TestHandoffEvents},
 }

@@ -19,7 +19,7 @@ type feature struct {
 func features() []feature {
 	return slices.Concat(agentFeatures, agentToolFeatures, runFeatures, moreRunFeatures, turnFeatures, approvalFeatures, moreApprovalFeatures,
 		stateFeatures, moreStateFeatures, streamFeatures, moreStreamFeatures, handoffFeatures, retryFeatures,
-		aroundFeatures)
+		aroundFeatures, orderFeatures, rowFeatures)
 }
 
 // What an agent, a run, its approvals, its state and its stream can do, row by row.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -155,7 +156,8 @@ func (s *screen) item(ev *pawl.ItemCreated) {
 		}
 	case pawl.ToolCalled:
 		s.learn([]pawl.Item{ev.Item})
-		text := ev.Item.Head().Name
+		h := ev.Item.Head()
+		text := cmp.Or(h.Name, string(h.Type))
 		if fc, err := ev.Item.FunctionCall(); err == nil {
 			text = callText(fc.Name, fc.Arguments)
 		}
