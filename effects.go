@@ -61,6 +61,14 @@ func (d *drive) ending(of effectRef, body journal.Body, err error) outcome {
 	return o
 }
 
+// caused keeps the error behind a failure.
+func (d *drive) caused(failed *journal.Failed, err error) {
+	if d.causes == nil {
+		d.causes = make(map[*journal.Failed]error)
+	}
+	d.causes[failed] = err
+}
+
 // isBeside says that an effect goes on beside the driver and is no body.
 func isBeside(of effectRef) bool {
 	return of.id.Kind == journal.EffectWait || isReconcileOfCall(of.id) || of.id.Kind == journal.EffectModel && of.frame != ""
@@ -283,10 +291,7 @@ func (d *drive) settle() error {
 			delete(d.bodies, o.of)
 		}
 		if failed, ok := o.body.(*journal.Failed); ok && o.err != nil && failed.RetryAt == 0 {
-			if d.causes == nil {
-				d.causes = make(map[*journal.Failed]error)
-			}
-			d.causes[failed] = o.err
+			d.caused(failed, o.err)
 		}
 		if d.says(o.of.frame, o.body) {
 			f.Ended(o.of.id)
@@ -306,7 +311,7 @@ func (d *drive) settle() error {
 		}
 		d.m.Step(fact)
 		if h, ok := o.body.(*journal.Handled); ok && h.Declined {
-			d.causes[f.Declined()] = o.err
+			d.caused(f.Declined(), o.err)
 		}
 		if t, ok := o.body.(*journal.Transferred); ok {
 			if err := d.transferred(o.of.frame, t.Agent); err != nil {
