@@ -287,3 +287,18 @@ func ExampleRunner_Run_retryPolicy() {
 	// Output:
 	// Here I am. Requests: 2
 }
+
+// What a run looks like in the OpenAI Agents SDK for Python, and here.
+func ExampleRunner_Run_comingFromPython() {
+	agent := &pawl.Agent{Name: "Greeter", Instructions: pawl.Text("Say hello."), Model: pawltest.NewScriptedModel(pawltest.ScriptedText("Hello!"))}
+
+	// result = await Runner.run(agent, "Hi", max_turns=3)
+	res, err := new(pawl.Runner).Run(context.Background(), agent, pawl.UserText("Hi"), &pawl.RunOptions{MaxTurns: 3})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(res.FinalOutput) // result.final_output
+	// Output:
+	// Hello!
+}

@@ -100,6 +100,22 @@ func TestRetryPolicyIsTold(t *testing.T) {
 	})
 }
 
+// Nested runs repeat their requests beside each other, by one policy.
+func TestRetryPolicyInNestedRuns(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		gone := &model.Error{Status: 404, Delivery: model.DeliveryRefused}
+		helper := func(name string) pawl.Tool {
+			return pawl.AgentTool(&pawl.Agent{Name: name, Model: newScript(failing(gone), says(name+" found it"))}, nil)
+		}
+		agent := agentWith(newScript(calling(fc("c1", "one", `{"input":"go"}`), fc("c2", "two", `{"input":"go"}`)), says("done")), helper("one"), helper("two"))
+		opts := &pawl.RunOptions{Settings: &pawl.ModelSettings{Retry: &model.Retry{MaxRetries: 1, InitialDelay: time.Nanosecond, Policy: model.RetryStatus(404)}}}
+		res := must(t)(m.run(new(pawl.Runner), t.Context(), agent, pawl.UserText("hi"), opts))
+		if diff := cmp.Diff([]string{"c1: one found it", "c2: two found it"}, outputs(res.NewItems())); diff != "" || res.Usage.Requests != 6 {
+			t.Errorf("%d requests, outputs (-want +got):\n%s", res.Usage.Requests, diff)
+		}
+	})
+}
+
 // A policy that panics fails the run, which can be resumed.
 func TestRetryPolicyPanics(t *testing.T) {
 	busy := &model.Error{Status: 503, Retryable: true, Delivery: model.DeliveryRefused}
