@@ -45,6 +45,11 @@ type Agent struct {
 	KeepToolChoice bool
 	// Output is the type of the final output; the zero value is text.
 	Output OutputType
+	// InputGuardrails check what a run that starts with the agent is asked, and what is added
+	// to a run while the agent has the conversation. OutputGuardrails check a final output
+	// of the agent.
+	InputGuardrails  []InputGuardrail
+	OutputGuardrails []OutputGuardrail
 }
 
 // ModelSettings are the options of a model request.
@@ -236,6 +241,9 @@ func (a *Agent) check(m model.Model, store journal.Driver) error {
 	if err := a.checkHandoffs(seen); err != nil {
 		return err
 	}
+	if err := a.checkGuardrails(); err != nil {
+		return err
+	}
 	return a.checkTransactions(store)
 }
 
@@ -257,6 +265,17 @@ func (a *Agent) checkHandoffs(seen map[string]bool) error {
 			return &ConfigError{Field: "Agent.Handoffs", Problem: fmt.Sprintf("agent %q has two tools or handoffs that are named %q", a.Name, h.Name())}
 		}
 		seen[h.Name()] = true
+	}
+	return nil
+}
+
+// checkGuardrails reports what is wrong with the guardrails.
+func (a *Agent) checkGuardrails() error {
+	if err := checkInputGuardrails(a.InputGuardrails); err != nil {
+		return &ConfigError{Field: "Agent.InputGuardrails", Problem: fmt.Sprintf("of agent %q: %s", a.Name, err)}
+	}
+	if err := checkOutputGuardrails(a.OutputGuardrails); err != nil {
+		return &ConfigError{Field: "Agent.OutputGuardrails", Problem: fmt.Sprintf("of agent %q: %s", a.Name, err)}
 	}
 	return nil
 }

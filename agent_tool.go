@@ -30,6 +30,8 @@ type AgentToolOptions struct {
 	Options           *RunOptions
 	FailRun           bool
 	OnError           func(ctx context.Context, c *Call, err error) string
+	InputGuardrails   []ToolInputGuardrail
+	OutputGuardrails  []ToolOutputGuardrail
 }
 
 // AgentFunc describes a tool that runs an agent. In is a struct, as in Func.
@@ -80,6 +82,10 @@ type AgentFunc[In any] struct {
 	// OnError makes the text that the caller reads for a failure of the agent; nil means a
 	// standard text.
 	OnError func(ctx context.Context, c *Call, err error) string
+	// InputGuardrails check a call before the agent is started, OutputGuardrails what the
+	// caller is to read, as in Func.
+	InputGuardrails  []ToolInputGuardrail
+	OutputGuardrails []ToolOutputGuardrail
 }
 
 // agentTool is what a tool that runs an agent has instead of a body.
@@ -100,6 +106,7 @@ func AgentTool(a *Agent, o *AgentToolOptions) Tool {
 	}
 	return NewAgentTool(AgentFunc[AgentInput]{Agent: a, Name: o.Name, Description: o.Description, Enabled: o.Enabled, Approve: o.Approve,
 		Expires: o.Expires, OnExpiry: o.OnExpiry, Output: o.Output, MaxTurns: o.MaxTurns, Options: o.Options, FailRun: o.FailRun, OnError: o.OnError,
+		InputGuardrails: o.InputGuardrails, OutputGuardrails: o.OutputGuardrails,
 		Input: func(_ context.Context, _ *Call, in AgentInput) (Input, error) { return UserText(in.Input), nil }})
 }
 
@@ -109,7 +116,7 @@ func AgentTool(a *Agent, o *AgentToolOptions) Tool {
 func NewAgentTool[In any](f AgentFunc[In]) Tool {
 	s, err := schema.For[In]()
 	t := Tool{name: f.Name, description: f.Description, schema: s, enabled: f.Enabled, onError: f.OnError, expires: f.Expires,
-		onExpiry: f.OnExpiry, err: err}
+		onExpiry: f.OnExpiry, guardsIn: f.InputGuardrails, guardsOut: f.OutputGuardrails, err: err}
 	if f.Agent == nil {
 		t.err = errors.New("has no Agent")
 		return t.named()

@@ -47,8 +47,8 @@ type drive struct {
 	next     chan *body // to a goroutine that has run one
 	queue    []outcome
 	bodies   map[effectRef]*body
-	beside   int                              // waits, questions about calls, and model calls of nested runs
-	requests map[effectRef]context.CancelFunc // those model calls
+	beside   int                              // waits, questions about calls, and requests
+	requests map[effectRef]context.CancelFunc // to guardrails, and to models of nested runs or beside guardrails
 	relayed  chan relayed
 	moved    bool // a transaction moved the run on
 	alarm    chan struct{}
@@ -260,10 +260,7 @@ func (d *drive) result() (*Result, error) {
 	s.machine = d.m
 	res := newResult(d.m, s, d.root.agent)
 	res.Warnings = d.warnings()
-	if d.m.Cancelled() {
-		return res, &RunError{Run: d.m.Run(), State: s, Err: cancelled(d.m)}
-	}
-	return res, nil
+	return res, endError(d.m, s)
 }
 
 // failure is the first error of the drive, or what the ledger says of it.
@@ -316,6 +313,12 @@ func effectName(id journal.EffectID) string {
 		return fmt.Sprintf("handoff %d.%d", id.N, id.P)
 	case journal.EffectHandle:
 		return fmt.Sprintf("error handler at turn %d", id.N)
+	case journal.EffectGuard:
+		return "guardrails on the input"
+	case journal.EffectOutput:
+		return fmt.Sprintf("guardrails on the output of response %d", id.N)
+	case journal.EffectCheck:
+		return fmt.Sprintf("guardrails on call %d.%d", id.N, id.P)
 	case journal.EffectSession:
 		return fmt.Sprintf("session batch %d, attempt %d", id.N, id.A)
 	case journal.EffectWait:

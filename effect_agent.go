@@ -101,16 +101,20 @@ func (f *frame) leave(e machine.Effect) (journal.Body, error) {
 			return nil, err
 		}
 	}
-	return &journal.Settled{ID: id, Output: b.fc.Output(b.note() + text)}, nil
+	s := &journal.Settled{ID: id, Output: b.fc.Output(b.note() + text)}
+	return s, b.guardOutput(f.d.ctx, s)
 }
 
 // told is the outcome of a call whose failure the caller is told of. The tool may be gone.
 func (f *frame) told(b *body, id journal.EffectID, info machine.CallInfo) (journal.Body, error) {
 	err := f.d.failed(info.Failure, nil)
+	if info.Failure.Code == machine.CodeTripped {
+		err = tripwire(f.d.m, f.d.m.Frame(machine.FrameName(f.m.Name(), id)).Tripped())
+	}
 	s := &journal.Settled{ID: id, Outcome: journal.ToolFailed, Error: errorText(err)}
 	if b != nil {
 		s.Output = b.fc.Output(b.note() + b.tool.errorText(f.d.ctx, &b.call, err))
-		return s, nil
+		return s, b.guardOutput(f.d.ctx, s)
 	}
 	s.Output, err = answer(info.Item, agentFailed(err))
 	return s, err

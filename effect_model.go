@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -55,36 +54,27 @@ func (f *frame) callModel(e machine.Effect) (journal.Body, error) {
 	return f.call(ctx, e.ID, req, send)
 }
 
-// startModel makes an attempt of a nested run, beside the driver: agents that were called
-// together work together.
+// startModel makes an attempt beside the driver: of a nested run, because agents that were
+// called together work together, and where a guardrail may end the run meanwhile.
 func (f *frame) startModel(e machine.Effect) {
 	d, of := f.d, effectRef{e.Frame, e.ID}
-	d.beside++
 	req, err := f.attempt(e)
 	if err != nil {
 		d.queue = append(d.queue, d.ending(of, nil, err))
 		return
 	}
-	ctx, cancel := context.WithCancel(d.ctx)
-	if d.requests == nil {
-		d.requests, d.relayed = make(map[effectRef]context.CancelFunc), make(chan relayed)
-	}
-	d.requests[of] = cancel
-	var send func(Event) bool
-	if d.emit != nil {
-		route := f.m.Route()
-		send = func(ev Event) bool { return d.relay(ctx, &Nested{Route: route, Call: of.frame, Event: ev}) }
-	}
-	go func() {
-		o := outcome{of: of, raw: true}
-		defer func() {
-			if v := recover(); v != nil {
-				o.body, o.err = nil, &PanicError{In: of.String(), Value: v, Stack: string(debug.Stack())}
+	route := f.m.Route()
+	d.goBeside(of, func(ctx context.Context) (journal.Body, error) {
+		if d.emit == nil {
+			return f.call(ctx, of.id, req, nil)
+		}
+		return f.call(ctx, of.id, req, func(ev Event) bool {
+			if of.frame != "" {
+				ev = &Nested{Route: route, Call: of.frame, Event: ev}
 			}
-			d.deliver(o)
-		}()
-		o.body, o.err = f.call(ctx, of.id, req, send)
-	}()
+			return d.relay(ctx, ev)
+		})
+	})
 }
 
 // relayed is an event that somebody beside the driver has for the reader.

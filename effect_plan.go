@@ -260,6 +260,9 @@ func (f *frame) planCall(c *plannedCall, handedOver bool) (err error) {
 			// The driver stops: that is no answer of the rule's. It is asked again.
 			return f.d.cause()
 		}
+		if err := f.guardPlanned(c); err != nil {
+			return err
+		}
 	}
 	if f.opts.ToolErrors != nil { // of an allowed call too: a sticky rejection may cover it [M9.9]
 		c.plan.Reject = f.errorText(ToolErrorRejected, c, machine.RejectedText)

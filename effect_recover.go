@@ -74,7 +74,7 @@ func (b *body) recovered(ctx context.Context) journal.Body {
 	case a.Answer == Happened:
 		out, err := outputItem(b.fc, a.Output, b.note())
 		if err == nil {
-			return &journal.Settled{ID: b.of.id, Output: out}
+			return b.checked(ctx, &journal.Settled{ID: b.of.id, Output: out})
 		}
 		return b.unknown(errorText(err))
 	}

@@ -165,7 +165,7 @@ func (b *body) settled() *journal.Settled {
 	var ask *AskError
 	switch {
 	case err == nil:
-		return &journal.Settled{ID: b.of.id, Output: out}
+		return b.checked(b.ctx, &journal.Settled{ID: b.of.id, Output: out})
 	case errors.As(err, &ask):
 		return &journal.Settled{ID: b.of.id, Outcome: journal.AsksAgain, Error: strings.ToValidUTF8(ask.Question, "\uFFFD")}
 	case errors.Is(err, ErrPending):
@@ -173,7 +173,7 @@ func (b *body) settled() *journal.Settled {
 	case b.leavesOpen(err):
 		return b.unknown(errorText(err))
 	}
-	return b.failed(err, note+b.tool.errorText(b.ctx, &b.call, err))
+	return b.checked(b.ctx, b.failed(err, note+b.tool.errorText(b.ctx, &b.call, err)))
 }
 
 // note tells the model that somebody changed the arguments.

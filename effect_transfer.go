@@ -10,15 +10,15 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// handoffCall is the call of a handoff that is to take place.
-func handoffCall(transfer journal.EffectID) journal.EffectID {
-	return journal.EffectID{Kind: journal.EffectTool, N: transfer.N, P: transfer.P}
+// callOf is the call that an effect is about.
+func callOf(id journal.EffectID) journal.EffectID {
+	return journal.EffectID{Kind: journal.EffectTool, N: id.N, P: id.P}
 }
 
 // beforeTransfer refuses a handoff that is gone or another one than when it was planned, and
 // records what leads to one that somebody is told of: a key must not come to mean another call.
 func (f *frame) beforeTransfer(id journal.EffectID) error {
-	call := handoffCall(id)
+	call := callOf(id)
 	if err := f.changed(call); err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (f *frame) beforeTransfer(id journal.EffectID) error {
 // transfer hands the conversation over. The filter comes first: it can be asked again, and
 // what is wrong with its answer is found before OnHandoff has done anything [M18.4].
 func (f *frame) transfer(id journal.EffectID) (journal.Body, error) {
-	call := handoffCall(id)
+	call := callOf(id)
 	info, _ := f.m.Call(call)
 	t := f.tool(info.Spec.Name)
 	to := t.handoff.agent
@@ -64,7 +64,7 @@ func (f *frame) filterHandoff(b *journal.Transferred, call HandoffCall, h *hando
 	if filter == nil {
 		return nil
 	}
-	view, from, response, places := f.m.HandedOver(handoffCall(journal.EffectID{N: b.N, P: b.P}), b.Output)
+	view, from, response, places := f.m.HandedOver(callOf(journal.EffectID{N: b.N, P: b.P}), b.Output)
 	asSent(f.m, places)
 	data := HandoffData{HandoffCall: call, History: viewItems(f.m, view)}
 	if len(view) == 0 {

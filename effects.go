@@ -32,8 +32,11 @@ func (d *drive) start(e machine.Effect) error {
 		return nil
 	case isReconcileOfCall(e.ID):
 		return f.startRecover(e)
-	case isBeside(of):
+	case e.ID.Kind == journal.EffectModel && (e.Frame != "" || len(d.requests) > 0):
 		f.startModel(e)
+		return nil
+	case isGuard(e.ID):
+		f.startGuards(e)
 		return nil
 	case e.ID.Kind == journal.EffectTransfer:
 		if err := f.beforeTransfer(e.ID); err != nil {
@@ -70,8 +73,13 @@ func (d *drive) caused(failed *journal.Failed, err error) {
 }
 
 // isBeside says that an effect goes on beside the driver and is no body.
-func isBeside(of effectRef) bool {
-	return of.id.Kind == journal.EffectWait || isReconcileOfCall(of.id) || of.id.Kind == journal.EffectModel && of.frame != ""
+func (d *drive) isBeside(of effectRef) bool {
+	_, asked := d.requests[of]
+	return asked || of.id.Kind == journal.EffectWait || isReconcileOfCall(of.id)
+}
+
+func isGuard(id journal.EffectID) bool {
+	return id.Kind == journal.EffectGuard || id.Kind == journal.EffectOutput || id.Kind == journal.EffectCheck
 }
 
 func isReconcileOfCall(id journal.EffectID) bool {
@@ -143,6 +151,7 @@ func code(err error) string {
 		output   *OutputError
 		panicked *PanicError
 		callID   *CallIDError
+		guard    *GuardrailError
 		filter   *FilterError
 		turns    *MaxTurnsError
 		failed   *model.Error
@@ -154,6 +163,8 @@ func code(err error) string {
 		return "refusal"
 	case errors.As(err, &output):
 		return "invalid_output"
+	case errors.As(err, &guard):
+		return "guardrail"
 	case errors.As(err, &panicked):
 		return "panic"
 	case errors.As(err, &callID):
@@ -188,7 +199,7 @@ func (d *drive) collect() error {
 	if len(d.bodies) > 1 {
 		runtime.Gosched() // bodies that need no more than a turn of the processor share a commit
 	}
-	for more := len(d.bodies) > 0; more; {
+	for more := len(d.bodies)+len(d.requests) > 0; more; {
 		select {
 		case o := <-d.outcomes:
 			d.queue = append(d.queue, o)
@@ -265,7 +276,7 @@ func (o outcome) mayBeUnwanted() bool {
 	case journal.EffectTool, journal.EffectEnter, journal.EffectLeave, journal.EffectWait:
 		return true
 	}
-	return isReconcileOfCall(o.of.id)
+	return isReconcileOfCall(o.of.id) || isGuard(o.of.id)
 }
 
 // settle steps the outcomes that arrived.
@@ -274,7 +285,7 @@ func (d *drive) settle() error {
 	d.queue = d.queue[:0]
 	for _, o := range queue {
 		f := d.m.Frame(o.of.frame)
-		if isBeside(o.of) {
+		if d.isBeside(o.of) {
 			d.beside--
 			delete(d.requests, o.of)
 		}

@@ -254,6 +254,10 @@ func showFact(m *machine.Machine, f journal.Fact, agentOf func(m *machine.Frame,
 		if info, ok := frame.Call(b.ID); ok {
 			show(&ToolStarted{Tool: info.Spec.Name, CallID: info.CallID, Key: frame.KeyOf(b.ID), Attempt: b.ID.A})
 		}
+	case *journal.Checked:
+		if !b.Output.IsZero() && frame.OutputOf(callOf(b.ID)) == b.Output {
+			show(&ItemCreated{Name: ToolOutput, Item: b.Output, Turn: b.ID.N})
+		}
 	case *journal.Settled:
 		if !b.Output.IsZero() && !b.Late && frame.OutputOf(b.ID) == b.Output {
 			show(&ItemCreated{Name: ToolOutput, Item: b.Output, Turn: b.ID.N})

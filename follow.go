@@ -203,10 +203,10 @@ func (f *follower) status() (over bool, err error) {
 	}
 	s := newState(f.records, nil)
 	res := newResult(f.m, s, f.agent(f.m.Agent()))
-	switch {
-	case f.m.Cancelled():
-		return true, &RunError{Run: f.run, State: s, Err: cancelled(f.m)}
-	case status == machine.Waiting:
+	if err := endError(f.m, s); err != nil {
+		return true, err
+	}
+	if status == machine.Waiting {
 		f.yield(WatchEvent{Cursor: f.at, Event: &Paused{State: res.State(), Interruptions: res.Interruptions, Result: res}})
 		return f.gone, nil
 	}

@@ -85,7 +85,8 @@ func (f *frame) newOffer(w wanted) *offer {
 		settings = letChoose(settings)
 	}
 	o := &offer{wanted: w, static: model.Static{Instructions: w.instructions, Prompt: w.prompt, Output: a.Output.format(), Settings: settings}}
-	o.manifest = &journal.Manifest{Agent: f.team.key(a), Instructions: w.instructions, Prompt: w.prompt, Settings: settingsDigest(a.model(f.opts), settings)}
+	o.manifest = &journal.Manifest{Agent: f.team.key(a), Instructions: w.instructions, Prompt: w.prompt, Settings: settingsDigest(a.model(f.opts), settings),
+		GuardsInput: guardsOf(a, f.opts) != journal.GuardsNone, GuardsOutput: len(a.OutputGuardrails)+len(f.opts.OutputGuardrails) > 0}
 	for t := range a.callables() {
 		if w.leavesOut(t.name) {
 			continue

@@ -91,6 +91,13 @@ type RunOptions struct {
 	// no. Where the server keeps the conversation nothing is changed, and
 	// Result.Warnings says so.
 	NestHandoffs *NestOptions
+	// InputGuardrails and OutputGuardrails are asked behind those of the agent. Runs that an
+	// agent's tool starts with these options have them, too.
+	InputGuardrails  []InputGuardrail
+	OutputGuardrails []OutputGuardrail
+	// GuardBeforeApproval asks a tool's InputGuardrails also before somebody is asked to
+	// approve a call, so that nobody decides on what would be rejected.
+	GuardBeforeApproval bool
 	// Model and Settings override those of every agent.
 	Model    model.Model
 	Settings *ModelSettings
@@ -164,6 +171,12 @@ func (o *RunOptions) check(m model.Model, resume bool) error {
 		return &ConfigError{Field: "RunOptions.MaxParallelTools", Problem: "is negative"}
 	case o.ToolNotFound != FailRun && o.ToolNotFound != TellModel:
 		return &ConfigError{Field: "RunOptions.ToolNotFound", Problem: "is neither FailRun nor TellModel"}
+	}
+	if err := checkInputGuardrails(o.InputGuardrails); err != nil {
+		return &ConfigError{Field: "RunOptions.InputGuardrails", Problem: err.Error()}
+	}
+	if err := checkOutputGuardrails(o.OutputGuardrails); err != nil {
+		return &ConfigError{Field: "RunOptions.OutputGuardrails", Problem: err.Error()}
 	}
 	return nil
 }

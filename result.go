@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // Status says where a run stands.
@@ -62,8 +63,11 @@ func newResult(m *machine.Machine, s *RunState, last *Agent) *Result {
 	return r
 }
 
-func finalOutput(m *machine.Frame) string {
-	switch f := m.Finished(); {
+func finalOutput(m *machine.Frame) string { return outputText(m, m.Finished()) }
+
+// outputText is the text of what is, or may become, the final output.
+func outputText(m *machine.Frame, f *journal.Finished) string {
+	switch {
 	case f == nil || f.Cancelled:
 		return ""
 	case f.At >= 0:

@@ -225,7 +225,7 @@ func (r *Runner) started(t *team, input Input, opts *RunOptions) (*journal.Start
 	s := &journal.Started{Run: opts.ID, Agent: agent.key(), Digest: inputDigest(agent.key(), input), Input: input,
 		Session: r.sessionRef(opts.Session), Conversation: opts.ConversationID, Previous: opts.PreviousResponseID,
 		Auto: opts.AutoPreviousResponseID, MaxTurns: opts.MaxTurns, Parallel: opts.MaxParallelTools,
-		UniqueCallIDs: t.uniqueCallIDs(opts), OmitReasoningIDs: opts.OmitReasoningIDs, Machine: machine.Version}
+		UniqueCallIDs: t.uniqueCallIDs(opts), OmitReasoningIDs: opts.OmitReasoningIDs, Guards: guardsOf(agent, opts), Machine: machine.Version}
 	if s.Run == "" {
 		s.Run = newRunID()
 	}

@@ -134,7 +134,10 @@ func (t *team) check(opts *RunOptions, store journal.Driver, managed bool, seen 
 			return &ConfigError{Field: "RunOptions", Problem: fmt.Sprintf("the server of model %q, of agent %q, keeps no conversation", info.Name, m.agent.Name)}
 		}
 	}
-	return t.checkFilters(opts)
+	if err := t.checkFilters(opts); err != nil {
+		return err
+	}
+	return t.refuseOutputGuardrails(opts)
 }
 
 // checkFilters refuses filters where the server has the conversation: what it has cannot be
@@ -149,6 +152,21 @@ func (t *team) checkFilters(opts *RunOptions) error {
 			if h := &a.Handoffs[i].tool; h.handoff.filter != nil {
 				return &ConfigError{Field: "HandoffFunc.Filter", Problem: fmt.Sprintf("handoff %q: %s", h.name, why)}
 			}
+		}
+	}
+	return nil
+}
+
+// refuseOutputGuardrails refuses them where the server has the conversation: it would keep what
+// they withhold.
+func (t *team) refuseOutputGuardrails(opts *RunOptions) error {
+	const why = "the server keeps the conversation, also an output that a guardrail withholds"
+	if len(opts.OutputGuardrails) > 0 {
+		return &ConfigError{Field: "RunOptions.OutputGuardrails", Problem: why}
+	}
+	for a := range t.all() {
+		if len(a.OutputGuardrails) > 0 {
+			return &ConfigError{Field: "Agent.OutputGuardrails", Problem: fmt.Sprintf("of agent %q: %s", a.Name, why)}
 		}
 	}
 	return nil

@@ -151,6 +151,10 @@ type Func[In, Out any] struct {
 	// OnError makes the text the model reads for an error of the body; nil means
 	// a standard text.
 	OnError func(ctx context.Context, c *Call, err error) string
+	// InputGuardrails check a call before it starts, OutputGuardrails what the body, or
+	// Recover, returned.
+	InputGuardrails  []ToolInputGuardrail
+	OutputGuardrails []ToolOutputGuardrail
 }
 
 // Recovered is what a far side says of a call in doubt.
@@ -193,8 +197,12 @@ type Tool struct {
 	recover func(context.Context, *Call) (Recovered[any], error) // nil without one
 	agent   *agentTool                                           // instead of a body: the call runs an agent
 	handoff *handoff                                             // instead of a body: the call hands the conversation over
-	id      string                                               // the identity: where the tool is from, its name, what arguments it takes
-	err     error
+
+	guardsIn  []ToolInputGuardrail
+	guardsOut []ToolOutputGuardrail
+
+	id  string // the identity: where the tool is from, its name, what arguments it takes
+	err error
 }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -205,7 +213,8 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 func NewTool[In, Out any](f Func[In, Out]) Tool {
 	s, err := schema.For[In]()
 	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout, enabled: f.Enabled,
-		onUnknown: f.OnUnknown, onError: f.OnError, expires: f.Expires, onExpiry: f.OnExpiry, err: err}
+		onUnknown: f.OnUnknown, onError: f.OnError, expires: f.Expires, onExpiry: f.OnExpiry,
+		guardsIn: f.InputGuardrails, guardsOut: f.OutputGuardrails, err: err}
 	if f.Run == nil {
 		t.err = errors.New("has no Run function")
 		return t.named()
@@ -263,6 +272,9 @@ type RawFunc struct {
 	Timeout   time.Duration
 	OnUnknown OnUnknown
 	OnError   func(ctx context.Context, c *Call, err error) string
+
+	InputGuardrails  []ToolInputGuardrail
+	OutputGuardrails []ToolOutputGuardrail
 }
 
 // NewRawTool makes a tool whose body reads Call.Arguments itself. The fields mean
@@ -271,7 +283,7 @@ func NewRawTool(f RawFunc) Tool {
 	s, err := schema.FromJSON([]byte(f.Schema), !f.Loose)
 	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout, enabled: f.Enabled,
 		onUnknown: f.OnUnknown, onError: f.OnError, expires: f.Expires, onExpiry: f.OnExpiry,
-		gated: f.Approve != nil, approve: f.Approve, err: err}
+		gated: f.Approve != nil, approve: f.Approve, guardsIn: f.InputGuardrails, guardsOut: f.OutputGuardrails, err: err}
 	if f.Run == nil {
 		t.err = errors.New("has no Run function")
 		return t.named()
@@ -307,6 +319,8 @@ func (t Tool) named() Tool {
 		t.err = fmt.Errorf("has a Recover function, and is %s: only a tool that is AtMostOnce is asked", t.effect)
 	case t.onUnknown != UnknownDefault && t.onUnknown != UnknownTell && t.onUnknown != UnknownWait:
 		t.err = fmt.Errorf("there is no OnUnknown %q", t.onUnknown)
+	default:
+		t.err = t.checkGuardrails()
 	}
 	what, origin := "tool", "local"
 	if t.handoff != nil {
@@ -364,7 +378,7 @@ func (t *Tool) spec() journal.ToolSpec {
 		timeout = DefaultTxTimeout
 	}
 	spec := journal.ToolSpec{Name: t.name, Identity: t.id, Class: t.effect, Timeout: bound(timeout), OnUnknown: t.onUnknown,
-		Recover: t.recover != nil, Expires: bound(t.expires), ExpiryFails: t.expires > 0 && t.onExpiry == ExpiryFails}
+		Recover: t.recover != nil, Guarded: len(t.guardsIn) > 0, Expires: bound(t.expires), ExpiryFails: t.expires > 0 && t.onExpiry == ExpiryFails}
 	if t.agent != nil {
 		spec.Agent, spec.TellFailure = t.agent.agent.key(), !t.agent.failRun
 	}

@@ -18,6 +18,8 @@ type Check struct {
 	Name string
 	// Tripped says that the run must not go on.
 	Tripped bool
+	// Rejected says that the model reads something else instead of the call's output.
+	Rejected bool
 	// Info is what the guardrail has to say about it, as its author chose.
 	Info string
 }
@@ -61,6 +63,7 @@ func appendChecks(dst []byte, checks []Check) []byte {
 		dst = append(appendComma(dst), '{')
 		dst = appendText(dst, "name", checks[i].Name)
 		dst = appendFlag(dst, "tripped", checks[i].Tripped)
+		dst = appendFlag(dst, "rejected", checks[i].Rejected)
 		dst = append(appendText(dst, "info", checks[i].Info), '}')
 	}
 	return append(dst, ']')
@@ -72,6 +75,8 @@ func (c *Check) read(name, value string) error {
 		return scanText(&c.Name, value)
 	case "tripped":
 		return scanFlag(&c.Tripped, value)
+	case "rejected":
+		return scanFlag(&c.Rejected, value)
 	case "info":
 		return scanText(&c.Info, value)
 	}
