@@ -51,8 +51,7 @@ func TestToolInputGuardrails(t *testing.T) {
 			}
 			return pawl.PassTool(nil), nil
 		}}
-		agent := agentWith(m, charging("charge", &paid, guarding([]pawl.ToolInputGuardrail{limit, onCall("note", &e, pawl.RejectContent("Never read.", nil))}, nil)), charging("free", &paid, nil))
-		agent.Tools[0] = charging("charge", &paid, guarding([]pawl.ToolInputGuardrail{limit, onCall("note", &e, pawl.PassTool("seen"))}, nil))
+		agent := agentWith(m, charging("charge", &paid, guarding([]pawl.ToolInputGuardrail{limit, onCall("note", &e, pawl.PassTool("seen"))}, nil)), charging("free", &paid, nil))
 		res := must(t)(mode.run(new(pawl.Runner), t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{Session: sess, MaxParallelTools: 1}))
 		if got := texts(res.NewItems()); got != "call c1\ncall c2\ncall c3\nc1: receipt 5\nc2: Too much.\nc3: receipt 1\nassistant: done" {
 			t.Error(got)
@@ -65,6 +64,28 @@ func TestToolInputGuardrails(t *testing.T) {
 		if len(got) != 4 || !strings.Contains(strings.Join(got, "\n"), `tool_input limit of support, charge c2, rejected: {"max":100}`+"\n"+`tool_input note of support, charge c2: "seen"`) {
 			t.Errorf("%q", got)
 		}
+	})
+}
+
+// Of several messages the model reads that of the first guardrail, whichever answers first; a trip goes before all of them (S17.3).
+func TestSeveralToolGuardrails(t *testing.T) {
+	reject := func(name string, d time.Duration, v toolVerdict) pawl.ToolInputGuardrail {
+		return pawl.ToolInputGuardrail{Name: name, Check: func(context.Context, *pawl.ToolInputCheck) (toolVerdict, error) { time.Sleep(d); return v, nil }}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var e effects
+		guards := []pawl.ToolInputGuardrail{reject("pass", 0, toolVerdict{}), reject("one", 2, pawl.RejectContent("First.", nil)), reject("two", 1, pawl.RejectContent("Second.", nil))}
+		m := newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done"))
+		res := must(t)(new(pawl.Runner).Run(t.Context(), agentWith(m, charging("charge", &e, guarding(guards, nil))), pawl.UserText("pay"), nil))
+		wantSaid(t, res.Guardrails(), "tool_input pass of support, charge c1", "tool_input one of support, charge c1, rejected", "tool_input two of support, charge c1, rejected")
+		if got := outputs(res.NewItems()); len(got) != 1 || got[0] != "c1: First." {
+			t.Errorf("%q", got)
+		}
+		m, r := newScript(calling(fc("c1", "charge", `{"cents":5}`))), &pawl.Runner{}
+		agent := agentWith(m, charging("charge", &e, guarding(append(guards, reject("three", 3, pawl.TripTool(nil))), nil)))
+		res, err := r.Run(t.Context(), agent, pawl.UserText("pay"), nil)
+		tripped(t, r, agent, res, err, pawl.TripwireError{Stage: pawl.StageToolInput, Guardrail: "three", Agent: "support", Tool: "charge", CallID: "c1"})
+		e.want(t)
 	})
 }
 
@@ -241,6 +262,7 @@ func TestLateVerdictOnACall(t *testing.T) {
 				agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`), fc("c2", "slow", `{"cents":1}`))), charging("charge", &e, guarding([]pawl.ToolInputGuardrail{deaf}, nil)), slow)
 				go func() {
 					<-entered
+					synctest.Wait() // the other tool runs
 					if err := r.Cancel(t.Context(), "r", "ann", "enough"); err != nil {
 						t.Error(err)
 					}
