@@ -416,3 +416,37 @@ func TestPendingInputIsGuarded(t *testing.T) {
 		}
 	})
 }
+
+// What an error handler gives as the final output is checked like any other (S17.7).
+func TestHandledOutputIsGuarded(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode mode) {
+		for name, tt := range map[string]struct {
+			steps []step
+			turns int
+			want  string // what stays after a trip
+		}{
+			"refusal":   {[]step{refusing("no")}, 0, "user: pay"},
+			"max turns": {[]step{calling(fc("c1", "charge", `{"cents":5}`))}, 1, "user: pay\ncall c1\nc1: receipt 5"},
+		} {
+			for _, trips := range []string{"", "sorry"} {
+				var e effects
+				sess, r := session.NewMemory("s"), &pawl.Runner{}
+				r.Sessions = func(string) session.Session { return sess }
+				agent := agentWith(newScript(tt.steps...), charging("charge", new(effects), nil))
+				agent.OutputGuardrails = []pawl.OutputGuardrail{onOutput("pii", &e, trips)}
+				res, err := mode.run(r, t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", Session: sess, MaxTurns: tt.turns, ErrorHandlers: one(answering(new(effects), "sorry"))})
+				e.want(t, "pii of support: sorry")
+				if trips == "" {
+					if must(t)(res, err); res.FinalOutput != "sorry" || !strings.HasSuffix(texts(stored(t, sess)), "assistant: sorry") {
+						t.Errorf("%s: %q, session:\n%s", name, res.FinalOutput, texts(stored(t, sess)))
+					}
+					continue
+				}
+				tripped(t, r, agent, res, err, pawl.TripwireError{Stage: pawl.StageOutput, Guardrail: "pii", Agent: "support"})
+				if got := texts(stored(t, sess)); got != tt.want {
+					t.Errorf("%s: session:\n%s", name, got)
+				}
+			}
+		}
+	})
+}
