@@ -36,7 +36,7 @@ var guardrailFeatures = []feature{
 	{"G10.03", TestBlockingGuardrailTrips},
 	{"G10.04", TestToolInputGuardrails},
 	{"G10.05", TestToolOutputGuardrails},
-	{"G10.06", func(t *testing.T) { // results are on the result, the error and the state, over resumes
+	{"G10.06", func(t *testing.T) { // results are on the result, the error and the state, over resumes (S17.10)
 		agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("secret")), charging("charge", new(effects), func(f *pawl.Func[charge, string]) {
 			asking(f)
 			guarding([]pawl.ToolInputGuardrail{onCall("in", new(effects), pawl.PassTool(1))}, []pawl.ToolOutputGuardrail{onResult("out", new(effects), pawl.PassTool(2))})(f)

@@ -425,7 +425,7 @@ func TestHandledOutputIsGuarded(t *testing.T) {
 			turns int
 			want  string // what stays after a trip
 		}{
-			"refusal":   {[]step{refusing("no")}, 0, "user: pay"},
+			"refusal":   {[]step{refusing("no")}, 0, "user: pay\nassistant: "}, // what the model refused with has no text
 			"max turns": {[]step{calling(fc("c1", "charge", `{"cents":5}`))}, 1, "user: pay\ncall c1\nc1: receipt 5"},
 		} {
 			for _, trips := range []string{"", "sorry"} {
