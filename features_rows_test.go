@@ -59,6 +59,8 @@ func TestOptionsThatExclude(t *testing.T) {
 		"conversation and chain":   {opts: pawl.RunOptions{ConversationID: "conv", AutoPreviousResponseID: true}, want: "pawl: RunOptions: a session, a conversation id and a previous response id exclude each other"},
 		"a filter for all":         {opts: pawl.RunOptions{ConversationID: "conv", HandoffFilter: pawl.RemoveTools()}, want: "pawl: RunOptions.HandoffFilter: the server keeps the conversation, so that a handoff cannot change what the next agent reads"},
 		"a handoff's filter":       {opts: pawl.RunOptions{ConversationID: "conv"}, filter: pawl.RemoveTools(), want: `pawl: HandoffFunc.Filter: handoff "transfer_to_billing": the server keeps the conversation, so that a handoff cannot change what the next agent reads`},
+		"a guardrail on the output": {opts: pawl.RunOptions{ConversationID: "conv", OutputGuardrails: []pawl.OutputGuardrail{onOutput("pii", new(effects), "")}},
+			want: "pawl: RunOptions.OutputGuardrails: the server keeps the conversation, also an output that a guardrail withholds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(nil, nil)

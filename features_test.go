@@ -18,13 +18,8 @@ type feature struct {
 // features are the rows that have a test, by section.
 func features() []feature {
 	return slices.Concat(agentFeatures, agentToolFeatures, runFeatures, moreRunFeatures, turnFeatures, approvalFeatures, moreApprovalFeatures,
-<<<<<<< HEAD
-		stateFeatures, moreStateFeatures, streamFeatures, moreStreamFeatures, handoffFeatures, retryFeatures,
-		aroundFeatures, orderFeatures, rowFeatures)
-=======
 		stateFeatures, moreStateFeatures, streamFeatures, moreStreamFeatures, handoffFeatures, guardrailFeatures, retryFeatures,
-		aroundFeatures)
->>>>>>> 13d8afc (pawl: guardrails: features, examples, clauses and a page)
+		aroundFeatures, orderFeatures, rowFeatures)
 }
 
 // What an agent, a run, its approvals, its state and its stream can do, row by row.
