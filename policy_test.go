@@ -35,11 +35,16 @@ var mayImport = map[string][]string{
 
 	"internal/jsonscan": {},
 	"internal/machine":  {"item", "journal"},
+	"internal/group":    {},
+	"internal/lent":     {},
+	"internal/listing":  {"journal"},
 	"internal/owner":    {"journal"},
 	"internal/schema":   {"internal/jsonscan", "github.com/google/jsonschema-go/jsonschema"},
 
 	// It makes tools, so it knows the user's API, which does not know it.
-	"sqlstore": {".", "item", "journal", "session", "modernc.org/sqlite", "modernc.org/sqlite/lib"},
+	"sqlstore": {".", "item", "journal", "session", "internal/group", "internal/lent", "internal/listing", "modernc.org/sqlite", "modernc.org/sqlite/lib"},
+	"sqlstore/pgstore": {".", "item", "journal", "session", "internal/group", "internal/lent", "internal/listing",
+		"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgconn", "github.com/jackc/pgx/v5/pgxpool", "github.com/jackc/pgx/v5/stdlib"},
 	"models/openai": {"item", "model", "internal/jsonscan", "github.com/openai/openai-go/v3", "github.com/openai/openai-go/v3/option",
 		"github.com/openai/openai-go/v3/packages/ssestream"},
 

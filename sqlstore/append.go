@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/pawl-agents/pawl/internal/listing"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -33,12 +34,12 @@ const (
 // companion that is not of this package holds the store's only writer while the
 // companion runs: it must be short and must not use the store.
 func (s *Store) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
-	l, err := readListing(recs)
+	change, err := listing.Of(recs)
 	if err != nil {
 		return err
 	}
 	work := func(t *txn) error {
-		return t.add(ctx, run, epoch, after, recs, l, with...)
+		return t.add(ctx, run, epoch, after, recs, change, with...)
 	}
 	if slices.ContainsFunc(with, foreign) {
 		return s.doAlone(ctx, work)
@@ -47,12 +48,12 @@ func (s *Store) Append(ctx context.Context, run string, epoch, after uint64, rec
 }
 
 // add appends records and commits companions with them.
-func (t *txn) add(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, l listing, with ...journal.Companion) error {
+func (t *txn) add(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, change listing.Change, with ...journal.Companion) error {
 	id, err := t.advance(run, epoch, after, len(recs))
 	if err != nil {
 		return err
 	}
-	if id, err = t.list(id, after == 0 && len(recs) > 0, l); err != nil {
+	if id, err = t.list(id, after == 0 && len(recs) > 0, change); err != nil {
 		return err
 	}
 	if err := t.insertFacts(id, after, recs); err != nil {
@@ -94,18 +95,18 @@ func (t *txn) advance(run string, epoch, after uint64, n int) (id int64, err err
 
 // list brings the listing of a run up to date and returns the run's number, which
 // is another one after the first facts.
-func (t *txn) list(id int64, first bool, l listing) (int64, error) {
+func (t *txn) list(id int64, first bool, change listing.Change) (int64, error) {
 	if first {
 		if err := t.get(sqlCreate, []any{id}, &id); err != nil {
 			return 0, err
 		}
 	}
-	if l.bound {
-		if _, err := t.exec(sqlBind, l.to.Session, l.to.Backend, l.to.Conversation, id); err != nil {
+	if change.Binds {
+		if _, err := t.exec(sqlBind, change.To.Session, change.To.Backend, change.To.Conversation, id); err != nil {
 			return 0, err
 		}
 	}
-	if l.ended {
+	if change.Ends {
 		if _, err := t.exec(sqlEnd, id); err != nil {
 			return 0, err
 		}
@@ -130,36 +131,6 @@ func (t *txn) insertFacts(id int64, after uint64, recs []journal.Record) error {
 		}
 	}
 	return nil
-}
-
-// A listing is what an append changes in the listing of its run.
-type listing struct {
-	bound bool // to what the newest such fact says
-	to    journal.Binding
-	ended bool
-}
-
-// readListing decodes the facts that bind a run to a conversation, no others.
-func readListing(recs []journal.Record) (l listing, err error) {
-	for _, r := range recs {
-		if len(r.Payload) > journal.MaxPayload {
-			return l, fmt.Errorf("pawl: fact %q has %d bytes, the limit is %d", r.Kind, len(r.Payload), journal.MaxPayload)
-		}
-		if r.Frame != "" {
-			continue
-		}
-		switch r.Kind {
-		case journal.KindFinished:
-			l.ended = true
-		case journal.KindStarted, journal.KindForked:
-			f, err := journal.Decode(r)
-			if err != nil {
-				return l, err
-			}
-			l.to, l.bound = journal.BindingOf(f.Body)
-		}
-	}
-	return l, nil
 }
 
 // foreign reports whether a companion runs code that is not of this package.

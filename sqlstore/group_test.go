@@ -61,10 +61,7 @@ func hold(t *testing.T, s *Store) (release func()) {
 // waitFor returns when n writes are in the queue.
 func waitFor(s *Store, n int) {
 	for {
-		s.queue.mu.Lock()
-		waiting := len(s.queue.waiting)
-		s.queue.mu.Unlock()
-		if waiting == n {
+		if waiting, _ := s.queue.Waiting(); waiting == n {
 			return
 		}
 		runtime.Gosched()

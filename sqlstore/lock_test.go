@@ -105,9 +105,8 @@ func TestCancelledWhileLocked(t *testing.T) {
 }
 
 func led(s *Store) bool {
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
-	return s.queue.led
+	_, led := s.queue.Waiting()
+	return led
 }
 
 // Two stores on one file are two drivers: they see each other's claims and writes.
@@ -198,7 +197,7 @@ func TestClosed(t *testing.T) {
 		go func() { waited <- s.Session("s").Append(t.Context(), items) }()
 		waitFor(s, 1)
 		go func() { closed <- s.Close() }()
-		for !s.queue.isClosed() {
+		for !s.queue.Closed() {
 		}
 		if err := s.Append(t.Context(), "run", epoch, 2, recs); !errors.Is(err, ErrClosed) {
 			t.Errorf("Append: %v, want ErrClosed", err)

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-agents/pawl/internal/group"
 	"github.com/pawl-agents/pawl/journal"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -57,7 +58,7 @@ var (
 	// reading a store needs the leave to write: SQLite keeps its locks beside the file.
 	ErrAccess = errors.New("pawl: the store cannot be read and written by this process")
 	// ErrClosed: the store was closed.
-	ErrClosed = errors.New("pawl: the store is closed")
+	ErrClosed = group.ErrClosed
 )
 
 // memory is the path of a store that is gone when it is closed.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/pawl-agents/pawl/internal/group"
+	"github.com/pawl-agents/pawl/internal/lent"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -18,7 +20,7 @@ type Store struct {
 	backend     string
 	// writing and reading are the statements prepared for the two pools, by text.
 	writing, reading map[string]*sql.Stmt
-	queue            queue
+	queue            group.Queue[func(tx *txn) error]
 	// numbers are those of the runs that are being driven: run to int64.
 	numbers sync.Map
 	// commits counts the commits that the writing connection began, whoever asked for them.
@@ -30,7 +32,6 @@ var _ journal.Driver = (*Store)(nil)
 // newStore takes over two pools of a database with the current schema.
 func newStore(ctx context.Context, write, read *sql.DB, commits *atomic.Int64) (*Store, error) {
 	s := &Store{write: write, read: read, commits: commits}
-	s.queue.idle.L = &s.queue.mu
 	var id string
 	if err := read.QueryRowContext(ctx, `SELECT store FROM pawl_meta`).Scan(&id); err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (s *Store) Backend() string { return s.backend }
 // Close waits for the writes that were accepted and closes the store. Later calls
 // return ErrClosed.
 func (s *Store) Close() error {
-	if !s.queue.close() {
+	if !s.queue.Close() {
 		return nil
 	}
 	err := s.write.Close()
@@ -103,9 +104,9 @@ type view struct {
 // view runs read in a transaction of the read pool.
 func (s *Store) view(ctx context.Context, read func(v view) error) error {
 	switch {
-	case s.queue.isClosed():
+	case s.queue.Closed():
 		return ErrClosed
-	case s.read == s.write && s.isLent(ctx):
+	case s.read == s.write && lent.Has(ctx, s):
 		return ErrInTransaction
 	}
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})

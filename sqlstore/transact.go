@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"time"
 
+	"github.com/pawl-agents/pawl/internal/lent"
+	"github.com/pawl-agents/pawl/internal/listing"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -20,16 +20,9 @@ const (
 	sqlTakeBack = `RELEASE pawl_lent`
 )
 
-// lendGrace is how long code that was lent the transaction may take to return once its
-// context has ended.
-const lendGrace = time.Second
-
 // ErrInTransaction: code inside Transact called the store, which waits for that very code.
 // It has to go through the transaction it was given.
-var ErrInTransaction = errors.New("pawl: the store is used inside its own transaction")
-
-// lentKey is the key of the store in the context of code that has its transaction.
-type lentKey struct{}
+var ErrInTransaction = lent.ErrInTransaction
 
 // Transact implements journal.Transactor; tx is a *sql.Tx. It waits for its turn among the
 // writes of this process, and for the database's lock as long as any write does; once the
@@ -49,11 +42,11 @@ func (s *Store) Transact(ctx context.Context, run string, epoch, after uint64, f
 		if err != nil {
 			return err
 		}
-		l, err := readListing(recs)
+		change, err := listing.Of(recs)
 		if err != nil {
 			return err
 		}
-		return t.add(ctx, run, epoch, after, recs, l)
+		return t.add(ctx, run, epoch, after, recs, change)
 	})
 }
 
@@ -77,7 +70,7 @@ func (t *txn) lend(ctx context.Context, run string, fn func(context.Context, any
 		return err
 	}
 	committed := t.store.commits.Load()
-	err := t.call(ctx, fn)
+	err := lent.Call(ctx, t.store, func(ctx context.Context) error { return fn(ctx, t.tx) })
 	if err != nil {
 		err = fmt.Errorf("pawl: %w%s", err, of(run))
 	}
@@ -99,34 +92,3 @@ func of(run string) string {
 	}
 	return " (run " + run + ")"
 }
-
-// call calls fn on a goroutine of its own and waits for it, not for ever.
-func (t *txn) call(ctx context.Context, fn func(context.Context, any) error) error {
-	done := make(chan error, 1)
-	go func() {
-		err := errors.New("the code that was lent the transaction ended its goroutine")
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("the code that was lent the transaction panicked: %v\n%s", p, debug.Stack())
-			}
-			done <- err
-		}()
-		err = fn(context.WithValue(ctx, lentKey{}, t.store), t.tx)
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	patience := time.NewTimer(lendGrace)
-	defer patience.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-patience.C:
-		return fmt.Errorf("the code that was lent the transaction did not return: %w", ctx.Err())
-	}
-}
-
-// isLent reports whether ctx is of code that has the store's transaction.
-func (s *Store) isLent(ctx context.Context) bool { return ctx.Value(lentKey{}) == s }

@@ -60,14 +60,14 @@ func newTxn(s *Store, tx *sql.Tx) *txn {
 
 // serve does the work of a group of writes and commits. Errors of the work are left
 // in the writes; the error returned is everybody's.
-func (t *txn) serve(group []*write) error {
-	if w := group[0]; len(group) == 1 {
-		if w.err = w.work(t); w.err != nil {
+func (t *txn) serve(writes []*write) error {
+	if w := writes[0]; len(writes) == 1 {
+		if w.Err = w.Work(t); w.Err != nil {
 			return nil // end rolls back
 		}
 		return t.commit()
 	}
-	for _, w := range group {
+	for _, w := range writes {
 		if err := t.step(w); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (t *txn) step(w *write) error {
 	if _, err := t.exec(sqlSavepoint); err != nil {
 		return err
 	}
-	if w.err = w.work(t); w.err != nil {
+	if w.Err = w.Work(t); w.Err != nil {
 		if _, err := t.exec(sqlRollbackTo); err != nil {
 			return err
 		}
