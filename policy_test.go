@@ -69,6 +69,7 @@ var mayImport = map[string][]string{
 	"internal/chaos":             {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
 	"internal/explore":           {"item", "journal", "internal/machine"},
 	"internal/refmodel":          {},
+	"internal/pgtest":            {},
 	"internal/bench":             {".", "item", "journal", "model", "models/openai", "session", "sqlstore", "modernc.org/sqlite"},
 }
 

@@ -33,19 +33,21 @@ type TxFunc[In, Out any] struct {
 	OutputGuardrails []pawl.ToolOutputGuardrail
 }
 
-// NewTxTool makes a transactional tool, for agents whose Runner's store is a *Store. What is
-// wrong with it is returned by its Err, as for pawl.NewTool.
+// NewTxTool makes a transactional tool, for agents whose Runner's store is a *Store, or one of
+// package pgstore. What is wrong with it is returned by its Err, as for pawl.NewTool.
 func NewTxTool[In, Out any](f TxFunc[In, Out]) pawl.Tool {
 	tool := pawl.Func[In, Out]{Name: f.Name, Description: f.Description, Effect: pawl.Transactional, Approve: f.Approve,
 		Expires: f.Expires, OnExpiry: f.OnExpiry, Timeout: f.Timeout, OnError: f.OnError,
 		InputGuardrails: f.InputGuardrails, OutputGuardrails: f.OutputGuardrails}
 	if f.Run != nil {
 		tool.Run = func(ctx context.Context, c *pawl.Call, in In) (out Out, err error) {
-			tx, ok := c.Tx.(*sql.Tx)
-			if !ok {
-				return out, fmt.Errorf("pawl: tool %q needs a transaction of an SQL store, and has a %T", c.Tool, c.Tx)
+			switch tx := c.Tx.(type) {
+			case *sql.Tx:
+				return f.Run(ctx, tx, c, in)
+			case interface{ SQL() *sql.Tx }: // of package pgstore
+				return f.Run(ctx, tx.SQL(), c, in)
 			}
-			return f.Run(ctx, tx, c, in)
+			return out, fmt.Errorf("pawl: tool %q needs a transaction of an SQL store, and has a %T", c.Tool, c.Tx)
 		}
 	}
 	return pawl.NewTool(tool)

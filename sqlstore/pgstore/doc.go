@@ -1,0 +1,34 @@
+// Package pgstore keeps runs and sessions in a PostgreSQL database, version 13 or newer: the
+// same ledgers and conversations as package sqlstore keeps in a file, for any number of
+// processes on any number of hosts.
+//
+// A *Store is the journal.Driver, and Store.Session gives the sessions in it. A batch of a
+// session and the fact that records it commit in one transaction; tools made by NewTxTool, or
+// by sqlstore.NewTxTool, work in the store's own transaction.
+//
+// # Durability
+//
+// A successful write survives a crash of the server as far as its synchronous_commit says
+// (https://www.postgresql.org/docs/current/runtime-config-wal.html). Every connection reads
+// the setting back and is refused if it is off, unless Options says otherwise.
+//
+// Each append is one statement, which compares epoch and position under the lock of the run's
+// row before it writes anything. Appends that wait for each other share one round trip and one
+// commit; a refused one leaves the others alone. Code that is lent a transaction has a
+// connection of its own, and holds up nobody but its own run.
+//
+// # Connections
+//
+// The store works through PgBouncer in transaction mode: it keeps nothing on a connection from
+// one transaction to the next, but for statements that are prepared. PgBouncer before 1.21
+// does not know those: add default_query_exec_mode=exec to the URL. LISTEN does not work
+// there, and Listen says so; whoever waits for decisions then sees them when it looks again.
+//
+// # Layout
+//
+// The tables have the columns of package sqlstore, in the first schema of the search_path.
+// agent_sessions and agent_messages are those of SQLAlchemySession of the OpenAI Agents SDK for
+// Python (https://openai.github.io/openai-agents-python/sessions/sqlalchemy_session/), which
+// can go on reading and writing its sessions there. Times are Unix milliseconds of the
+// server's clock. Items of a session are in the order of their ids.
+package pgstore

@@ -1,0 +1,199 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pawl-agents/pawl/internal/group"
+	"github.com/pawl-agents/pawl/internal/lent"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// Store is a database of runs and sessions. It implements journal.Driver and
+// journal.Transactor and is safe for concurrent use.
+type Store struct {
+	config  *pgxpool.Config
+	pool    *pgxpool.Pool
+	sql     *sql.DB // over the pool, to lend transactions
+	backend string
+	queue   group.Queue[*call]
+}
+
+var (
+	_ journal.Driver     = (*Store)(nil)
+	_ journal.Transactor = (*Store)(nil)
+)
+
+// Options are the choices of a store. The zero value is the safe one.
+type Options struct {
+	// UnsafeAsyncCommit accepts a server whose synchronous_commit is off: a crash of the
+	// server may lose the last commits, and an effect that was recorded may be repeated.
+	UnsafeAsyncCommit bool
+}
+
+// Errors of opening and using a store.
+var (
+	// ErrUnreachable: no connection could be made. Nothing was written.
+	ErrUnreachable = errors.New("pawl: the database server cannot be reached")
+	// ErrAccess: the server does not let this user in, or not write.
+	ErrAccess = errors.New("pawl: the database refuses this user")
+	// ErrUnsafe: the server's settings would lose what it acknowledged.
+	ErrUnsafe = errors.New("pawl: the database may lose what it acknowledged")
+	// ErrClosed: the store was closed.
+	ErrClosed = group.ErrClosed
+	// ErrInTransaction: code inside Transact called the store. It has to go through the
+	// transaction it was given.
+	ErrInTransaction = lent.ErrInTransaction
+)
+
+// patience bounds a transaction of the store's own. What becomes of one that takes longer is
+// unknown, as after a lost connection.
+const patience = time.Minute
+
+// Open opens the store in a database, which gets the store's tables if it has none. The URL is
+// one of libpq (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS),
+// with the parameters of pgxpool beside it: pool_max_conns is the number of connections, at
+// least one for every transaction that is lent. A nil opts is the zero Options.
+//
+// The error wraps ErrUnreachable, ErrAccess, ErrUnsafe, journal.ErrForeignStore if there are
+// tables of our names that are not ours, or journal.ErrNewerStore.
+func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("pawl: the URL of the database: %w", err)
+	}
+	if opts == nil || !opts.UnsafeAsyncCommit {
+		config.AfterConnect = refuseAsyncCommit
+	}
+	s := &Store{config: config}
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, fault("open", err)
+	}
+	s.sql = stdlib.OpenDBFromPool(s.pool)
+	err = migrate(ctx, s.pool)
+	if err == nil {
+		var id string
+		err = s.pool.QueryRow(ctx, `SELECT store FROM pawl_meta`).Scan(&id)
+		s.backend = "postgres/" + id
+	}
+	if err != nil {
+		s.pool.Close()
+		return nil, fault("open", err)
+	}
+	return s, nil
+}
+
+func refuseAsyncCommit(ctx context.Context, conn *pgx.Conn) error {
+	var setting, encoding string
+	err := conn.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('server_encoding')`).Scan(&setting, &encoding)
+	switch {
+	case err != nil:
+		return err
+	case setting == "off":
+		return fmt.Errorf("%w: synchronous_commit is off", ErrUnsafe)
+	case encoding != "UTF8":
+		return fmt.Errorf("%w: its encoding is %s, not UTF8", ErrUnsafe, encoding)
+	}
+	return nil
+}
+
+// Backend names the store: "postgres/" and the id that it was given when its tables were
+// made, so it is equal in all processes.
+func (s *Store) Backend() string { return s.backend }
+
+// Close waits for the writes that were accepted and closes the store. Later calls return
+// ErrClosed.
+func (s *Store) Close() error {
+	if s.queue.Close() {
+		s.sql.Close()
+		s.pool.Close()
+	}
+	return nil
+}
+
+// ready refuses what cannot begin.
+func (s *Store) ready(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.queue.Closed():
+		return ErrClosed
+	case lent.Has(ctx, s):
+		return ErrInTransaction
+	}
+	return nil
+}
+
+// begun is the context of what has begun: it ends when patience does.
+func begun(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
+}
+
+// query reads a row, and is a transaction of its own. The error is pgx.ErrNoRows without one.
+func (s *Store) query(ctx context.Context, q string, args []any, dest ...any) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	err := s.pool.QueryRow(ctx, q, args...).Scan(dest...)
+	if err != nil && err != pgx.ErrNoRows {
+		return fault("query", err)
+	}
+	return err
+}
+
+// each reads the rows of a result, in one moment; dest are set for each call of row.
+func (s *Store) each(ctx context.Context, q string, args []any, dest []any, row func() error) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	rows, err := s.pool.Query(ctx, q, args...)
+	if err != nil {
+		return fault("query", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return fault("query", err)
+		}
+		if err := row(); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fault("query", err)
+	}
+	return nil
+}
+
+// sqlState returns the code of the server's error, empty if it is none
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+func sqlState(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// fault says what failed in the database, and what that means here.
+func fault(op string, err error) error {
+	for _, known := range []error{ErrUnsafe, ErrAccess, journal.ErrForeignStore, journal.ErrNewerStore, journal.ErrCorrupt} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	switch sqlState(err) {
+	case "28000", "28P01", "42501", "25006":
+		return fmt.Errorf("%w: %s: %w", ErrAccess, op, err)
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return fmt.Errorf("%w: %s: %w", ErrUnreachable, op, err)
+	}
+	return fmt.Errorf("pawl: store: %s: %w", op, err)
+}
