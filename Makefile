@@ -77,6 +77,8 @@ tools:
 	printf '1.26\n%s\n' "$$v" | sort -V -C || { echo "missing: Go 1.26 or newer; this is Go $$v"; exit 1; }
 	@test "$$($(GO) env CGO_ENABLED)" = 1 && command -v "$$($(GO) env CC)" >/dev/null || \
 	{ echo "missing: gcc (or another C compiler in CC, and CGO_ENABLED=1); the race detector needs it"; exit 1; }
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+	{ echo "missing: a PostgreSQL server (on Debian: apt-get install postgresql); the tests of pgstore start one of their own"; exit 1; }
 
 build:
 	$(GO) build ./...

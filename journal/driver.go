@@ -67,8 +67,8 @@ type Driver interface {
 
 // Companion is a write of the same store that commits together with an append.
 type Companion interface {
-	// Commit does the write. tx is the store's own transaction (for SQL stores
-	// a *sql.Tx; nil for the memory driver). An error aborts the append.
+	// Commit does the write. tx is the store's own transaction (a *sql.Tx of
+	// sqlstore, a *pgstore.Tx of pgstore; nil for the memory driver). An error aborts the append.
 	Commit(ctx context.Context, tx any) error
 }
 

@@ -11,7 +11,7 @@ import (
 type Transactor interface {
 	// Transact begins a transaction, checks epoch and after as Append does, calls fn,
 	// appends the records that fn returns, and commits. tx is the store's own
-	// transaction, for SQL stores a *sql.Tx. While fn runs it may hold the store's only
+	// transaction: a *sql.Tx of sqlstore, a *pgstore.Tx of pgstore. While fn runs it may hold the store's only
 	// writer: it must be short, and must not use the store but through tx, or end tx.
 	//
 	// An error or a panic of fn rolls everything back and is returned, wrapped. A

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package pgtest runs a PostgreSQL server of its own for tests: a new cluster in a temporary
 // directory, on a free port of the loopback interface, which is gone at the end.
 package pgtest
@@ -103,7 +105,8 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Pdeathsig: syscall.SIGQUIT}
+	cmd.SysProcAttr = attributes()
+	cmd.SysProcAttr.Credential = s.as
 	return cmd
 }
 
