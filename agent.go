@@ -50,6 +50,8 @@ type Agent struct {
 	// of the agent.
 	InputGuardrails  []InputGuardrail
 	OutputGuardrails []OutputGuardrail
+	// Hooks are told what happens while the agent has the conversation.
+	Hooks *Hooks
 }
 
 // ModelSettings are the options of a model request.

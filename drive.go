@@ -63,8 +63,12 @@ type drive struct {
 	lent     atomic.Pointer[wakeable] // of a transactional body
 	posting  sync.RWMutex             // held while this process posts a cancellation
 	unsaved  []journal.Record
-	handed   []machine.Effect // not started yet
-	left     bool             // a body was left running
+
+	hooked            bool             // somebody in the run has hooks
+	told              uint64           // the last fact of which a hook was told
+	untold, untoldEnd int              // the records of which an earlier drive perhaps told none
+	handed            []machine.Effect // not started yet
+	left              bool             // a body was left running
 }
 
 // outcome is how an effect ended.
@@ -115,6 +119,7 @@ func (d *drive) run() (res *Result, err error) {
 			return nil, d.fail("", err)
 		}
 		d.hello()
+		d.catchUp()
 		return d.result()
 	}
 	defer d.postLate()
@@ -137,6 +142,7 @@ func (d *drive) run() (res *Result, err error) {
 		}
 	}()
 	if err = d.root.turnTo(d.m.Agent()); err == nil {
+		d.tellUntold()
 		d.hello()
 		res, err = d.loop()
 	} else {
@@ -164,6 +170,7 @@ func (d *drive) loop() (*Result, error) {
 		if d.gone || d.ctx.Err() != nil { // no intent is recorded for what will not start
 			return nil, d.halt(d.cause())
 		}
+		d.recordTold()
 		rd := d.m.Ready(now.UnixMilli())
 		d.pending = append(d.pending, rd.Facts...)
 		d.handed = rd.Effects
@@ -230,6 +237,7 @@ func (d *drive) more(status machine.Status) (bool, error) {
 }
 
 func (d *drive) end(status machine.Status) (*Result, error) {
+	d.flushTold()
 	if status == machine.Failed {
 		return nil, d.failure()
 	}

@@ -21,6 +21,11 @@ func (d *drive) start(e machine.Effect) error {
 		return err
 	}
 	of := effectRef{e.Frame, e.ID}
+	if d.hooked && e.ID.Kind == journal.EffectModel && f.tellsStart(e.ID.N) {
+		if err := d.commit(nil); err != nil {
+			return err
+		}
+	}
 	switch {
 	case d.stopsBefore(e):
 		return ErrStopped
@@ -351,6 +356,7 @@ func (d *drive) halt(cause error) error {
 	}
 	d.settle()
 	d.await()
+	d.recordTold()
 	rd := d.m.Flush()
 	d.pending = append(d.pending, rd.Facts...)
 	if len(d.unsaved) > 0 {
@@ -361,6 +367,7 @@ func (d *drive) halt(cause error) error {
 		if err := d.commit(rd.Batches); err != nil && errors.Is(cause, ErrFenced) {
 			cause = err
 		}
+		d.flushTold()
 	}
 	return d.fail("", cause)
 }

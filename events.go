@@ -203,8 +203,11 @@ func (d *drive) agentOf(m *machine.Frame, key string) *Agent {
 	return &Agent{Key: key}
 }
 
-// show tells the stream's reader of facts that are recorded now.
+// show tells the hooks and the stream's reader of facts that are recorded now.
 func (d *drive) show(facts []journal.Fact) {
+	if d.hooked {
+		d.tellHooks(facts)
+	}
 	if d.emit == nil {
 		return
 	}

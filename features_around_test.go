@@ -1,7 +1,51 @@
 package pawl_test
 
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/session"
+)
+
 // aroundFeatures are what stands around the turns of a run.
 var aroundFeatures = []feature{
 	{"R2.13", TestErrorHandlers},
+	{"A1.14", TestHooks},
+	{"R2.05", func(t *testing.T) { // what a resume is not given again, and what it is
+		var seen []any
+		var e effects
+		m := newScript(calling(fc("c1", "pay", `{"cents":5}`)), calling(fc("c2", "pay", `{"cents":5}`)))
+		agent := agentWith(m, charging("pay", &e, func(f *pawl.Func[charge, string]) {
+			asking(f)
+			f.Run = func(_ context.Context, c *pawl.Call, _ charge) (string, error) {
+				seen = append(seen, c.Value, c.ApprovedBy)
+				return "", nil
+			}
+		}))
+		sess, handlers := session.NewMemory("s"), one(answering(&e, "no more"))
+		r := &pawl.Runner{Sessions: func(string) session.Session { return sess }}
+		res := must(t)(r.Run(t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{ID: "r", Session: sess, MaxTurns: 1, Context: "first", Hooks: noting(&e, "run"), ErrorHandlers: handlers}))
+		state := res.State()
+		if err := state.Approve(res.Interruptions[0], "ann"); err != nil {
+			t.Fatal(err)
+		}
+		e.list = nil
+		res = must(t)(r.Resume(t.Context(), agent, state, &pawl.RunOptions{Context: "second", ErrorHandlers: handlers}))
+		if res.FinalOutput != "no more" || len(m.calls()) != 1 {
+			t.Errorf("%q after %d calls", res.FinalOutput, len(m.calls()))
+		}
+		if diff := cmp.Diff([]any{"second", "ann"}, seen); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		e.want(t, "support turn 1, 3 items, 2 new, 1 requests: pawl: no final output after 1 turns; resume the run with a larger MaxTurns")
+		sameViews(t, res, m, sess)
+	}},
+	{"K13.01", TestHooks},
+	{"K13.02", TestHooksInNestedRuns},
+	{"K13.03", TestHookPanics},
+	{"K13.04", TestHooksOverAPause},
 	{"5.06", TestContextCodec},
 }

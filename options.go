@@ -84,6 +84,8 @@ type RunOptions struct {
 	// of it, if the handoff has no Filter; nil means everything. It needs a run whose
 	// conversation the server does not keep.
 	HandoffFilter HandoffFilter
+	// Hooks are told what happens in the run.
+	Hooks *Hooks
 	// ErrorHandlers turn some errors of the run into a final output.
 	ErrorHandlers ErrorHandlers
 	// NestHandoffs makes one message of the conversation for an agent that it is handed over

@@ -273,6 +273,7 @@ func (d *drive) attach(opts *RunOptions) error {
 // that a failure is to be tried again.
 func (d *drive) goOn(given *RunState) {
 	d.step(d.claimed)
+	d.enlist()
 	if given != nil {
 		d.recall(given.unsaved)
 	}

@@ -38,6 +38,9 @@ type Runner struct {
 	// Grace is how long tools may take to end once the driver stops. 0 means
 	// DefaultGrace.
 	Grace time.Duration
+	// OnHookError is told of panics of hooks, as a *RunError with a *PanicError. Nil means
+	// slog.Default. It is called on the goroutine of the driver.
+	OnHookError func(err error)
 
 	once   sync.Once
 	memory *journal.Memory
@@ -184,6 +187,7 @@ func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunO
 func (d *drive) first(ctx context.Context, started *journal.Started) error {
 	d.step(started)
 	d.step(d.claimed)
+	d.enlist()
 	if conversation(d.m) == "" {
 		return nil
 	}

@@ -161,3 +161,15 @@ func TestM18_10_ACancelledRunDropsAHandoff(t *testing.T) {
 	s.then("cancel", "append cancelled\nappend settled t1.0.0 dropped output c1 (cancelled)\nappend finished cancelled\nsync\nstatus cancelled")
 	s.refused(notDueText, "transfer 1.0 agent=b").then("in-flight", "0")
 }
+
+func TestM18_11_Activates(t *testing.T) {
+	s := prepared(t, "start", "tool look\ntool over handoff=desk").given("respond\ncall c1 look {}", "plan", "settle t1.0.1 done", "prepared", "respond\ncall c2 over {}", "plan", "transfer 2.0 agent=desk", "prepared")
+	for turn, want := range map[int]bool{1: true, 2: false, 3: true} {
+		if got := s.m.Activates(turn); got != want {
+			t.Errorf("turn %d: %v", turn, got)
+		}
+	}
+	if view, from, upto := s.m.Requested(); len(view) != 0 || from != 0 || upto != 5 {
+		t.Errorf("turn 3 sends %v and %d to %d", view, from, upto)
+	}
+}

@@ -71,6 +71,10 @@ func (f *Frame) foldTransferred(b *journal.Transferred) {
 // Agent returns the key of the agent that has the conversation [M18.6].
 func (f *Frame) Agent() string { return f.agent }
 
+// Activates says that a turn that is prepared is the first one of its agent since that got the
+// conversation [M18.11].
+func (f *Frame) Activates(turn int) bool { return turn == 1 || f.responses[turn-2].transferred }
+
 // HandedOver returns what there is to be read once the handoff of a call is settled with that
 // output: a view, then the history from a place on. The newest response begins at the place
 // response.

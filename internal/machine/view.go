@@ -308,6 +308,12 @@ func (f *Frame) Manifest() (man *journal.Manifest, turn int) {
 	return f.turn.manifest, f.turn.same
 }
 
+// Requested returns what the request of the newest turn sends: a view, then a range of the
+// history.
+func (f *Frame) Requested() (view []journal.Span, from, upto int) {
+	return f.turn.view, f.turn.from, f.turn.upto
+}
+
 // Startable returns the calls of the frame that may start, also those that wait for their
 // turn [M8.5].
 func (f *Frame) Startable() iter.Seq[journal.EffectID] {
