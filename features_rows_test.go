@@ -48,6 +48,9 @@ func TestOfferedTools(t *testing.T) {
 // run already has.
 func TestOptionsThatExclude(t *testing.T) {
 	sess := session.NewMemory("s")
+	guard := pawl.OutputGuardrail{Name: "g", Check: func(context.Context, *pawl.OutputCheck) (pawl.GuardrailVerdict, error) {
+		return pawl.GuardrailVerdict{}, nil
+	}}
 	for name, tt := range map[string]struct {
 		opts   pawl.RunOptions
 		filter pawl.HandoffFilter
@@ -61,6 +64,7 @@ func TestOptionsThatExclude(t *testing.T) {
 		"a handoff's filter":       {opts: pawl.RunOptions{ConversationID: "conv"}, filter: pawl.RemoveTools(), want: `pawl: HandoffFunc.Filter: handoff "transfer_to_billing": the server keeps the conversation, so that a handoff cannot change what the next agent reads`},
 		"a guardrail on the output": {opts: pawl.RunOptions{ConversationID: "conv", OutputGuardrails: []pawl.OutputGuardrail{onOutput("pii", new(effects), "")}},
 			want: "pawl: RunOptions.OutputGuardrails: the server keeps the conversation, also an output that a guardrail withholds"},
+		"a guard of outputs": {opts: pawl.RunOptions{ConversationID: "conv", OutputGuardrails: []pawl.OutputGuardrail{guard}}, want: "pawl: RunOptions.OutputGuardrails: the server keeps the conversation, also an output that a guardrail withholds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(nil, nil)
@@ -96,6 +100,8 @@ var optionPlaces = map[string]string{
 	"session_input_callback": "MergeInput", "session_settings": "Session", "call_model_input_filter": "FilterInput",
 	"tool_error_formatter": "ToolErrors", "reasoning_item_id_policy": "OmitReasoningIDs",
 	"tool_execution": "MaxParallelTools", "tool_not_found_behavior": "ToolNotFound",
+	"input_guardrails": "InputGuardrails", "output_guardrails": "OutputGuardrails", "pre_approval_tool_input_guardrails": "GuardBeforeApproval",
+	"error_handlers": "ErrorHandlers", "context_serializer": "ContextCodec",
 	"context": "Context", "max_turns": "MaxTurns", "session": "Session", "conversation_id": "ConversationID",
 	"previous_response_id": "PreviousResponseID", "auto_previous_response_id": "AutoPreviousResponseID",
 }

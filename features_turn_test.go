@@ -109,6 +109,7 @@ func TestOrderOfATurn(t *testing.T) {
 		yes := func(what string) func(context.Context, *pawl.RunContext) (bool, error) {
 			return func(context.Context, *pawl.RunContext) (bool, error) { e.add("enabled: %s", what); return true, nil }
 		}
+		passTool := func(what string) pawl.ToolVerdict { e.add("%s", what); return pawl.PassTool(nil) }
 		model1 := func(ctx context.Context, req *model.Request, emit func(*model.Event) bool) (*model.Response, error) {
 			e.add("model: %s, %s", req.Static.Instructions, req.Static.Prompt)
 			return items(item.MessageItem("", "I pay"), ho("h1", "billing"), fc("c1", "pay", `{"cents":5}`))(ctx, req, emit)
@@ -117,6 +118,12 @@ func TestOrderOfATurn(t *testing.T) {
 		s.info.ServerPrompts = true
 		agent := agentWith(s, charging("pay", &e, func(f *pawl.Func[charge, string]) {
 			f.Enabled = yes("pay")
+			f.InputGuardrails = []pawl.ToolInputGuardrail{{Name: "in", Check: func(context.Context, *pawl.ToolInputCheck) (pawl.ToolVerdict, error) {
+				return passTool("guardrail on the call"), nil
+			}}}
+			f.OutputGuardrails = []pawl.ToolOutputGuardrail{{Name: "out", Check: func(context.Context, *pawl.ToolOutputCheck) (pawl.ToolVerdict, error) {
+				return passTool("guardrail on its output"), nil
+			}}}
 			f.Approve = func(context.Context, *pawl.Call, charge) (pawl.Gate, error) {
 				e.add("rule of pay")
 				return pawl.Allow, nil
@@ -127,10 +134,18 @@ func TestOrderOfATurn(t *testing.T) {
 			e.add("prompt")
 			return &pawl.PromptRef{ID: "p"}, nil
 		}
+		agent.InputGuardrails = []pawl.InputGuardrail{{Name: "g", Blocking: true, Check: func(context.Context, *pawl.InputCheck) (pawl.GuardrailVerdict, error) {
+			e.add("guardrail on the input")
+			return pawl.GuardrailVerdict{}, nil
+		}}}
 		billing := &pawl.Agent{Name: "Billing", Model: newScript(says("billed")), Instructions: func(context.Context, *pawl.RunContext) (string, error) {
 			e.add("the next agent's instructions")
 			return "", nil
 		}}
+		billing.OutputGuardrails = []pawl.OutputGuardrail{{Name: "g", Check: func(context.Context, *pawl.OutputCheck) (pawl.GuardrailVerdict, error) {
+			e.add("guardrail on the final output")
+			return pawl.GuardrailVerdict{}, nil
+		}}}
 		agent.Handoffs = []pawl.Handoff{pawl.NewHandoff(pawl.HandoffFunc[struct{}]{Agent: billing, Enabled: yes("handoff"),
 			OnHandoff: func(context.Context, *pawl.HandoffCall, struct{}) error { e.add("handoff"); return nil }})}
 		opts := &pawl.RunOptions{
@@ -145,12 +160,12 @@ func TestOrderOfATurn(t *testing.T) {
 			},
 		}
 		must(t)(m.run(new(pawl.Runner), t.Context(), agent, pawl.UserText("go"), opts))
-		e.want(t, "session is read", "session gets message",
+		e.want(t, "session is read", "guardrail on the input", "session gets message",
 			"instructions", "prompt", "enabled: pay", "enabled: handoff", "filter of the input of support",
 			`model: Pay., {"id":"p"}`,
-			"enabled: handoff", "enabled: pay", "rule of pay", "pay 5", "filter of the handoff", "handoff",
+			"enabled: handoff", "enabled: pay", "rule of pay", "guardrail on the call", "pay 5", "guardrail on its output", "filter of the handoff", "handoff",
 			"session gets message", "session gets function_call", "session gets function_call", "session gets function_call_output", "session gets function_call_output",
-			"the next agent's instructions", "filter of the input of Billing", "session gets message")
+			"the next agent's instructions", "filter of the input of Billing", "guardrail on the final output", "session gets message")
 	})
 }
 
