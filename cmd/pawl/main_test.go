@@ -15,11 +15,14 @@ import (
 	"testing"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/internal/pgtest"
 	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/journal/audit"
 	"github.com/pawl-agents/pawl/models/openai"
 	"github.com/pawl-agents/pawl/pawltest"
 	"github.com/pawl-agents/pawl/sqlstore"
+	"github.com/pawl-agents/pawl/sqlstore/pgstore"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -58,7 +61,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "sqlite": sqlite, "query": query, "model": model, "foreign-run": foreignRun,
-			"head-of": headOf,
+			"head-of": headOf, "postgres": postgres,
 		},
 	})
 }
@@ -153,13 +156,32 @@ func headOf(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], hex.EncodeToString(anchor.Hash[:]))
 }
 
-// foreignRun makes a store with a run of another program that waits for two approvals: foreign-run FILE RUN
+// postgres starts a server with an empty database, and sets PG_URL and, with a password, PG_SECRET_URL.
+func postgres(ts *testscript.TestScript, _ bool, _ []string) {
+	s, err := pgtest.New("fsync=off")
+	ts.Check(err)
+	ts.Defer(func() { s.Close() })
+	url, err := s.Create(context.Background(), "pawl")
+	ts.Check(err)
+	ts.Setenv("PG_URL", url)
+	ts.Setenv("PG_SECRET_URL", strings.Replace(url, "postgres@", "postgres:secret@", 1))
+}
+
+// foreignRun makes a store, in a file or a database, with a run of another program that waits for two approvals: foreign-run STORE RUN
 func foreignRun(ts *testscript.TestScript, _ bool, args []string) {
 	s, err := pawltest.StartResponses(&pawltest.ResponsesOptions{Steps: []pawltest.ResponsesStep{{Reply: pawltest.ReplyItems(
 		item.FunctionCallItem("", "call_a", "deploy", `{"to":"prod"}`), item.FunctionCallItem("", "call_b", "deploy", `{"to":"test"}`))}}})
 	ts.Check(err)
 	defer s.Close()
-	st, err := sqlstore.OpenSQLite(ts.MkAbs(args[0]), nil)
+	var st interface {
+		journal.Driver
+		Close() error
+	}
+	if strings.HasPrefix(args[0], "postgres://") {
+		st, err = pgstore.Open(context.Background(), args[0], nil)
+	} else {
+		st, err = sqlstore.OpenSQLite(ts.MkAbs(args[0]), nil)
+	}
 	ts.Check(err)
 	defer st.Close()
 	type to struct {

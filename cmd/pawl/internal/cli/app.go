@@ -76,7 +76,7 @@ func (a *app) command(words ...string) string {
 		line += " " + quote(w)
 	}
 	if a.store != defaultStore {
-		line += " --store " + quote(a.store)
+		line += " --store " + quote(a.storeName())
 	}
 	return line
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/journal/audit"
-	"github.com/pawl-agents/pawl/sqlstore"
 	"github.com/spf13/cobra"
 )
 
@@ -160,7 +159,7 @@ func hashText(h audit.Head) string {
 
 // withLedger opens the store, finds the run that the argument names, reads its ledger, and runs f.
 func (a *app) withLedger(ctx context.Context, arg string, f func(run string, records []journal.Record) (any, error)) (any, error) {
-	return a.withRun(ctx, arg, func(st *sqlstore.Store, run string) (any, error) {
+	return a.withRun(ctx, arg, func(st store, run string) (any, error) {
 		records, err := st.Read(ctx, run, 0)
 		if err != nil {
 			return nil, err

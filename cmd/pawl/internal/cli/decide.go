@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
 	"github.com/pawl-agents/pawl/item"
-	"github.com/pawl-agents/pawl/sqlstore"
 	"github.com/spf13/cobra"
 )
 
@@ -117,7 +116,7 @@ func (a *app) decideCommand(verb, short string, v *decider, kind pawl.Interrupti
 					return nil, err
 				}
 			}
-			return a.withRun(cmd.Context(), args[0], func(st *sqlstore.Store, run string) (any, error) {
+			return a.withRun(cmd.Context(), args[0], func(st store, run string) (any, error) {
 				return a.decide(cmd.Context(), st, run, args[1:], v, kind, decision)
 			})
 		}),
@@ -140,7 +139,7 @@ type decided struct {
 	Found bool `json:"found,omitempty"`
 }
 
-func (a *app) decide(ctx context.Context, st *sqlstore.Store, run string, call []string, v *decider, kind pawl.InterruptionKind,
+func (a *app) decide(ctx context.Context, st store, run string, call []string, v *decider, kind pawl.InterruptionKind,
 	decision func(id string) pawl.Decision) (any, error) {
 	runner := &pawl.Runner{Store: st, Agents: []*pawl.Agent{demo.Agent()}}
 	state, err := runner.State(ctx, run)

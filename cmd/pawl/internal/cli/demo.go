@@ -136,6 +136,8 @@ func (a *app) demo(ctx context.Context, o demoOptions) (*runReport, error) {
 func (a *app) checkDemoStore() error {
 	info, err := os.Stat(a.store)
 	switch {
+	case a.isDatabase():
+		return &usageError{errors.New("--store is a database; the demo keeps its shop beside its store, in a directory")}
 	case err == nil && info.IsDir():
 		return nil
 	case err == nil:

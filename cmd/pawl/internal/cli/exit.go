@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-agents/pawl/journal/audit"
 	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/sqlstore"
+	"github.com/pawl-agents/pawl/sqlstore/pgstore"
 )
 
 // The exit codes; exitCodes explains them.
@@ -56,6 +57,9 @@ var kinds = []struct {
 	{pawl.ErrState, "damaged_store", exitStore},
 	{sqlstore.ErrBusy, "store_busy", exitStore},
 	{sqlstore.ErrAccess, "no_access", exitStore},
+	{pgstore.ErrAccess, "no_access", exitStore},
+	{pgstore.ErrUnreachable, "unreachable_store", exitStore},
+	{pgstore.ErrUnsafe, "unsafe_store", exitStore},
 	{fs.ErrPermission, "no_access", exitStore},
 	{errAmbiguousRun, "ambiguous_run", exitRun},
 	{errWhichCall, "which_call", exitRun},

@@ -110,7 +110,10 @@ func orNil(r *runReport, err error) (any, error) {
 
 // demoRun finds a run and makes sure that it is the demo's.
 func (a *app) demoRun(ctx context.Context, arg string) (*pawl.RunState, error) {
-	st, err := a.openStore()
+	if a.isDatabase() {
+		return nil, &usageError{errors.New("--store is a database, which the demo has no runs in; resume a run with the program that it is of")}
+	}
+	st, err := a.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (a *app) root() *cobra.Command {
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.PersistentFlags().StringVar(&a.store, "store", defaultStore, "where the runs are: a `directory` with pawl.db in it, or an SQLite file")
+	root.PersistentFlags().StringVar(&a.store, "store", defaultStore, "where the runs are: a `directory` with pawl.db in it, an SQLite file, or the URL of a PostgreSQL database")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object instead of text")
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })

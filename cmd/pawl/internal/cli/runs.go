@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/internal/owner"
 	"github.com/pawl-agents/pawl/journal"
-	"github.com/pawl-agents/pawl/sqlstore"
 	"github.com/spf13/cobra"
 )
 
@@ -54,7 +53,7 @@ type listed struct {
 }
 
 func (a *app) runs(ctx context.Context, q journal.Query) (any, error) {
-	st, err := a.openStore()
+	st, err := a.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +80,7 @@ func (a *app) runs(ctx context.Context, q journal.Query) (any, error) {
 }
 
 // describe folds a run far enough to say how it stands. A run that cannot be read is listed all the same.
-func describe(ctx context.Context, st *sqlstore.Store, info journal.RunInfo) listed {
+func describe(ctx context.Context, st store, info journal.RunInfo) listed {
 	l := listed{Run: info.Run, Session: info.Session, Facts: info.Head, Started: info.Created, Updated: info.Updated}
 	state, err := (&pawl.Runner{Store: st}).State(ctx, info.Run)
 	if err == nil {
@@ -95,7 +94,7 @@ func describe(ctx context.Context, st *sqlstore.Store, info journal.RunInfo) lis
 }
 
 // standing is the status of a run, told apart by who drives it and what was decided.
-func standing(ctx context.Context, st *sqlstore.Store, info journal.RunInfo, state *pawl.RunState) (string, error) {
+func standing(ctx context.Context, st store, info journal.RunInfo, state *pawl.RunState) (string, error) {
 	switch status := state.Status(); status {
 	case pawl.StatusRunning:
 		if info.Holder == nil || owner.Gone(info.Holder.Owner) {

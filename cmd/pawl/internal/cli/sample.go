@@ -143,7 +143,7 @@ func (a *app) play(ctx context.Context, sc scene) (run string, err error) {
 
 // tickets are the runs of the store, none if there is no store yet.
 func (a *app) tickets(ctx context.Context) ([]string, error) {
-	st, err := a.openStore()
+	st, err := a.openStore(ctx)
 	if errors.Is(err, errNoStore) {
 		return nil, nil
 	}

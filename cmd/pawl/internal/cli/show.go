@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/timeline"
-	"github.com/pawl-agents/pawl/sqlstore"
 	"github.com/spf13/cobra"
 )
 
@@ -23,14 +22,14 @@ func (a *app) showCommand() *cobra.Command {
 		Long:  showLong,
 		Args:  cobra.ExactArgs(1),
 		RunE: a.do(func(cmd *cobra.Command, args []string) (any, error) {
-			return a.withRun(cmd.Context(), args[0], func(st *sqlstore.Store, run string) (any, error) {
+			return a.withRun(cmd.Context(), args[0], func(st store, run string) (any, error) {
 				return a.show(cmd.Context(), st, run)
 			})
 		}),
 	}
 }
 
-func (a *app) show(ctx context.Context, st *sqlstore.Store, run string) (any, error) {
+func (a *app) show(ctx context.Context, st store, run string) (any, error) {
 	records, err := st.Read(ctx, run, 0)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawl-agents/pawl/cmd/pawl/internal/demo"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/sqlstore"
+	"github.com/pawl-agents/pawl/sqlstore/pgstore"
 )
 
 // storePath is the SQLite file that --store means.
@@ -22,8 +24,31 @@ func (a *app) storePath() string {
 	return filepath.Join(a.store, demo.StoreFile)
 }
 
-// openStore opens the store; it never makes one.
-func (a *app) openStore() (*sqlstore.Store, error) {
+// A store is what the commands need of one, in a file or in a database.
+type store interface {
+	journal.Driver
+	Close() error
+}
+
+// isDatabase says that --store means a PostgreSQL database.
+func (a *app) isDatabase() bool {
+	return strings.HasPrefix(a.store, "postgres://") || strings.HasPrefix(a.store, "postgresql://")
+}
+
+// storeName is --store as it is shown: without a password, which PGPASSWORD can hold.
+func (a *app) storeName() string {
+	if u, err := url.Parse(a.store); err == nil && a.isDatabase() {
+		u.User = url.User(u.User.Username())
+		return u.String()
+	}
+	return a.store
+}
+
+// openStore opens the store; it never makes a file.
+func (a *app) openStore(ctx context.Context) (store, error) {
+	if a.isDatabase() {
+		return pgstore.Open(ctx, a.store, nil)
+	}
 	path := a.storePath()
 	if _, err := os.Stat(path); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
@@ -35,8 +60,8 @@ func (a *app) openStore() (*sqlstore.Store, error) {
 }
 
 // withRun opens the store, finds the run that the argument names, and runs f.
-func (a *app) withRun(ctx context.Context, arg string, f func(st *sqlstore.Store, run string) (any, error)) (any, error) {
-	st, err := a.openStore()
+func (a *app) withRun(ctx context.Context, arg string, f func(st store, run string) (any, error)) (any, error) {
+	st, err := a.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +77,7 @@ func (a *app) withRun(ctx context.Context, arg string, f func(st *sqlstore.Store
 const page = 100
 
 // eachRun calls f for the runs of the store, the newest first, until it returns false.
-func eachRun(ctx context.Context, st *sqlstore.Store, q journal.Query, f func(journal.RunInfo) bool) error {
+func eachRun(ctx context.Context, st store, q journal.Query, f func(journal.RunInfo) bool) error {
 	q.Limit = page
 	for {
 		infos, err := st.List(ctx, q)
@@ -72,7 +97,7 @@ func eachRun(ctx context.Context, st *sqlstore.Store, q journal.Query, f func(jo
 }
 
 // findRun returns the run with the id, or the only one whose id begins like that.
-func findRun(ctx context.Context, st *sqlstore.Store, arg string) (string, error) {
+func findRun(ctx context.Context, st store, arg string) (string, error) {
 	var found []string
 	exact := false
 	err := eachRun(ctx, st, journal.Query{}, func(info journal.RunInfo) bool {

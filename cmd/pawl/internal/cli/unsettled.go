@@ -37,7 +37,7 @@ type unreadable struct {
 }
 
 func (a *app) unsettled(ctx context.Context, opts *pawl.UnsettledOptions) (any, error) {
-	st, err := a.openStore()
+	st, err := a.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}
