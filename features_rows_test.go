@@ -101,7 +101,7 @@ var optionPlaces = map[string]string{
 	"tool_error_formatter": "ToolErrors", "reasoning_item_id_policy": "OmitReasoningIDs",
 	"tool_execution": "MaxParallelTools", "tool_not_found_behavior": "ToolNotFound",
 	"input_guardrails": "InputGuardrails", "output_guardrails": "OutputGuardrails", "pre_approval_tool_input_guardrails": "GuardBeforeApproval",
-	"error_handlers": "ErrorHandlers", "context_serializer": "ContextCodec",
+	"hooks": "Hooks", "error_handlers": "ErrorHandlers", "context_serializer": "ContextCodec",
 	"context": "Context", "max_turns": "MaxTurns", "session": "Session", "conversation_id": "ConversationID",
 	"previous_response_id": "PreviousResponseID", "auto_previous_response_id": "AutoPreviousResponseID",
 }

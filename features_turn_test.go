@@ -101,8 +101,22 @@ func TestLoopHead(t *testing.T) {
 	})
 }
 
+// notingHooks note what they are told.
+func notingHooks(e *effects) *pawl.Hooks {
+	return &pawl.Hooks{
+		AgentStart: func(_ context.Context, ev *pawl.AgentStart) { e.add("hook: %s starts", ev.Agent.Name) },
+		AgentEnd:   func(_ context.Context, ev *pawl.AgentEnd) { e.add("hook: %s ends", ev.Agent.Name) },
+		ModelStart: func(_ context.Context, ev *pawl.ModelStart) { e.add("hook: request %d", ev.Turn) },
+		ModelEnd:   func(_ context.Context, ev *pawl.ModelEnd) { e.add("hook: response %d", ev.Turn) },
+		Handoff:    func(_ context.Context, ev *pawl.HandoffDone) { e.add("hook: handed over") },
+		ToolStart:  func(_ context.Context, ev *pawl.ToolStart) { e.add("hook: %s starts", ev.Tool) },
+		ToolEnd:    func(_ context.Context, ev *pawl.ToolEnd) { e.add("hook: %s ends", ev.Tool) },
+	}
+}
+
 // The order in which a turn asks user code: what the request says, the model, what the
-// response means, the calls, the session, who comes next.
+// response means, the calls, the session, who comes next. Hooks are told of the response, and of
+// the calls, when what follows from it is recorded with it.
 func TestOrderOfATurn(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		var e effects
@@ -150,6 +164,7 @@ func TestOrderOfATurn(t *testing.T) {
 			OnHandoff: func(context.Context, *pawl.HandoffCall, struct{}) error { e.add("handoff"); return nil }})}
 		opts := &pawl.RunOptions{
 			Session: noted{session.NewMemory("s"), &e},
+			Hooks:   notingHooks(&e),
 			FilterInput: func(_ context.Context, in *pawl.ModelInput) error {
 				e.add("filter of the input of %s", in.Agent.Name)
 				return nil
@@ -161,11 +176,13 @@ func TestOrderOfATurn(t *testing.T) {
 		}
 		must(t)(m.run(new(pawl.Runner), t.Context(), agent, pawl.UserText("go"), opts))
 		e.want(t, "session is read", "guardrail on the input", "session gets message",
-			"instructions", "prompt", "enabled: pay", "enabled: handoff", "filter of the input of support",
+			"instructions", "prompt", "enabled: pay", "enabled: handoff", "filter of the input of support", "hook: support starts", "hook: request 1",
 			`model: Pay., {"id":"p"}`,
-			"enabled: handoff", "enabled: pay", "rule of pay", "guardrail on the call", "pay 5", "guardrail on its output", "filter of the handoff", "handoff",
+			"enabled: handoff", "enabled: pay", "rule of pay", "guardrail on the call", "hook: response 1", "hook: pay starts", "pay 5", "guardrail on its output", "hook: pay ends",
+			"filter of the handoff", "handoff", "hook: handed over",
 			"session gets message", "session gets function_call", "session gets function_call", "session gets function_call_output", "session gets function_call_output",
-			"the next agent's instructions", "filter of the input of Billing", "guardrail on the final output", "session gets message")
+			"the next agent's instructions", "filter of the input of Billing", "hook: Billing starts", "hook: request 2",
+			"guardrail on the final output", "hook: response 2", "session gets message", "hook: Billing ends")
 	})
 }
 
