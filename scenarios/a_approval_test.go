@@ -9,7 +9,7 @@ import (
 // Group A: a call is approved and the run resumed. One effect, one output.
 
 func approval() []scenario {
-	return []scenario{s01(), s02(), s04(), s10(), s11(), s13(), s14(), s16(), s17(), s19(), s20()}
+	return []scenario{s01(), s02(), s04(), s05(), s07(), s08(), s10(), s11(), s13(), s14(), s16(), s17(), s19(), s20()}
 }
 
 var (

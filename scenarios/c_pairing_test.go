@@ -5,7 +5,7 @@ import "github.com/pawl-agents/pawl/item"
 // Group C: calls and their outputs.
 
 func pairing() []scenario {
-	return []scenario{s37(), s38(), s40(), s44(), s47(), s49(), s50(), s52(), s53(), s55(), s56()}
+	return []scenario{s37(), s38(), s40(), s44(), s46(), s47(), s49(), s50(), s52(), s53(), s55(), s56()}
 }
 
 func s56() scenario {

@@ -62,7 +62,8 @@ type request struct {
 	Supersede bool
 	// Dies is where the process ends.
 	Dies death
-	// Before is what the bodies of calls do before they take effect, by call id; an error is theirs. Another process has none.
+	// Before is what the bodies of calls do before they take effect, by call id, and guardrails before they answer, by name; an
+	// error is theirs. Another process has none.
 	Before map[string]func(context.Context) error `json:"-"`
 	// StopAt asks for the driving to stop after the turn: the body of that call, or the reader of a stream when it is shown
 	// the output of it.
@@ -171,6 +172,8 @@ var errorNames = []struct {
 	}},
 	{"call id", as[*pawl.CallIDError]},
 	{"output", as[*pawl.OutputError]},
+	{"tripped", as[*pawl.TripwireError]},
+	{"guardrail", as[*pawl.GuardrailError]},
 	{"incomplete", is(model.ErrIncomplete)},
 	{"filter", as[*pawl.FilterError]},
 	{"max turns", as[*pawl.MaxTurnsError]},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-agents/pawl"
@@ -25,6 +26,51 @@ type member struct {
 	Retries int
 	// ToolUse is what follows the tools of a turn.
 	ToolUse toolUse
+	Guards  []guard
+}
+
+// guard is a guardrail. What it is asked is noted in a log beside that of the effects.
+type guard struct {
+	Name string
+	On   pawl.GuardrailStage // the input or the output
+	// Blocking guardrails on the input answer before the first request.
+	Blocking bool
+	// Trips is a text for which it trips.
+	Trips string
+}
+
+// log is where guardrails note what they are asked.
+func (s setup) guardLog() *pawltest.EffectLog { return pawltest.OpenEffectLog(s.Log + ".guards") }
+
+// check answers for a text. Before it does, it does what the call of the API says.
+func (g guard) check(ctx context.Context, log *pawltest.EffectLog, r request, text string) (pawl.GuardrailVerdict, error) {
+	if err := log.Record(pawltest.Effect{Tool: g.Name, Arguments: text}); err != nil {
+		return pawl.GuardrailVerdict{}, err
+	}
+	if before := r.Before[g.Name]; before != nil {
+		if err := before(ctx); err != nil {
+			return pawl.GuardrailVerdict{}, err
+		}
+	}
+	return pawl.GuardrailVerdict{Tripped: g.Trips != "" && strings.Contains(text, g.Trips), Info: text}, nil
+}
+
+// guarded gives an agent the guardrails of its member.
+func (m member) guarded(a *pawl.Agent, log *pawltest.EffectLog, r request) {
+	for _, g := range m.Guards {
+		switch g.On {
+		case pawl.StageInput:
+			a.InputGuardrails = append(a.InputGuardrails, pawl.InputGuardrail{Name: g.Name, Blocking: g.Blocking,
+				Check: func(ctx context.Context, in *pawl.InputCheck) (pawl.GuardrailVerdict, error) {
+					return g.check(ctx, log, r, strings.Join(shapes(raws(in.Input)), "; "))
+				}})
+		case pawl.StageOutput:
+			a.OutputGuardrails = append(a.OutputGuardrails, pawl.OutputGuardrail{Name: g.Name,
+				Check: func(ctx context.Context, out *pawl.OutputCheck) (pawl.GuardrailVerdict, error) {
+					return g.check(ctx, log, r, out.Output)
+				}})
+		}
+	}
 }
 
 // toolUse names a pawl.ToolUse.
@@ -33,6 +79,7 @@ type toolUse string
 const (
 	askAgain  toolUse = ""
 	firstTool toolUse = "stop on the first tool"
+	lastTool  toolUse = "stop at the last tool"
 )
 
 // transfer is a handoff to another agent of the team, which is noted in the log of effects.
@@ -87,6 +134,10 @@ func (p *place) agents(team []member, r request) *pawl.Agent {
 		if m.ToolUse == firstTool {
 			list[i].ToolUse = pawl.StopOnFirstTool()
 		}
+		if m.ToolUse == lastTool {
+			list[i].ToolUse = pawl.StopAtTools(m.Tools[len(m.Tools)-1].Name)
+		}
+		m.guarded(list[i], p.guardLog(), r)
 		for _, t := range m.Tools {
 			list[i].Tools = append(list[i].Tools, t.make(log, r))
 		}

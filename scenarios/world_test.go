@@ -36,6 +36,7 @@ type world struct {
 	last      *outcome
 	outcomes  []seen
 	verdicts  []verdict
+	withheld  bool                                  // what a guardrail tripped on is nowhere but in the answer that the model gave
 	reused    bool                                  // the model uses ids of calls again
 	unordered bool                                  // requests come in any order
 	broken    int                                   // requests that are to get no answer
