@@ -76,6 +76,7 @@ var mayImport = map[string][]string{
 	"examples/internal/example": {"model", "models/openai", "pawltest"},
 	"examples/approvals":        {".", "examples/internal/example", "item", "model", "pawltest", "sqlstore"},
 	"examples/deterministic":    {".", "examples/internal/example", "model", "pawltest"},
+	"examples/guardrails":       {".", "examples/internal/example", "model", "pawltest", "session"},
 	"examples/judge":            {".", "examples/internal/example", "item", "model", "pawltest"},
 	"examples/manager":          {".", "examples/internal/example", "item", "model", "pawltest"},
 	"examples/research":         {".", "examples/internal/example", "item", "model", "pawltest"},

@@ -36,7 +36,7 @@ type symmetric struct {
 // what its tools did, what the caller got and what it used are the same [G3]. Ids and the clock are fixed.
 func TestSymmetry(t *testing.T) {
 	cases := slices.Concat(plainCases(), toolCases(), doubtCases(), approvalCases(), failureCases(), outputCases(), handoffCases(),
-		nestedCases(), managedCases(), sessionCases())
+		nestedCases(), managedCases(), sessionCases(), guardCases(), handlerCases())
 	names := map[string]bool{}
 	differences := 0
 	for _, c := range cases {
