@@ -28,6 +28,7 @@ FAULTS    ?= 2
 KILLS     ?= 300
 DURATION  ?= 10m
 SWEEP     ?= -full
+SWEEP_PG  ?= -postgres 5
 endif
 
 .DEFAULT_GOAL := help
@@ -137,6 +138,7 @@ explore:
 # Every fault at every boundary of every scenario; with CI=1 no more than make test has.
 sweep:
 	$(GO) test -race -timeout 4h -run '^TestSweep$$' -v ./scenarios/sweep $(SWEEP)
+	$(GO) test -race -timeout 4h -run '^TestSweepPostgres$$' -v ./scenarios/sweep $(SWEEP_PG)
 
 kill:
 	$(GO) test -timeout 4h -run '^TestKill' ./cmd/pawl -kills $(KILLS)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -300,7 +301,7 @@ func transactional() pawltest.Scenario {
 	s := inStore(pawltest.Scenario{Name: "transactional", Session: pawltest.SessionInStore, NoDoubt: true, WantEffects: []string{`book {"amount":5}`},
 		Agent: func(w *pawltest.World) *pawl.Agent {
 			book := sqlstore.NewTxTool(sqlstore.TxFunc[payment, string]{Name: "book", Run: func(ctx context.Context, tx *sql.Tx, c *pawl.Call, _ payment) (string, error) {
-				if _, err := tx.ExecContext(ctx, `INSERT INTO bookings VALUES (?)`, c.Key); err != nil {
+				if _, err := tx.ExecContext(ctx, fmt.Sprintf(`INSERT INTO bookings VALUES ('%s')`, c.Key)); err != nil {
 					return "", err
 				}
 				return w.Do(ctx, c, "booked")
