@@ -160,9 +160,9 @@ var agentFeatures = []feature{
 		half, one := 0.5, 1.0
 		s := newScript(says("done"))
 		agent := agentWith(s)
-		agent.Settings = &pawl.ModelSettings{Temperature: &half, TopP: &half, Verbosity: "low"}
-		must(t)(new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{Settings: &pawl.ModelSettings{Temperature: &one}}))
-		want := &model.Settings{Temperature: &one, TopP: &half, Verbosity: "low"}
+		agent.Settings = &pawl.ModelSettings{Temperature: &half, TopP: &half, Verbosity: "low", Retry: &model.Retry{MaxRetries: 3, InitialDelay: 1, MaxDelay: 9}}
+		must(t)(new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{Settings: &pawl.ModelSettings{Temperature: &one, Retry: &model.Retry{InitialDelay: 2}}}))
+		want := &model.Settings{Temperature: &one, TopP: &half, Verbosity: "low", Retry: &model.Retry{MaxRetries: 3, InitialDelay: 2, MaxDelay: 9}}
 		if diff := cmp.Diff(want, s.calls()[0].Settings); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -10,7 +11,8 @@ import (
 // the server provably did not process, or that are harmless to repeat, are, and none of
 // which a reader has seen output.
 type Retry struct {
-	// MaxRetries is the number of attempts after the first. 0 means none.
+	// MaxRetries is the number of attempts after the first. 0 means none, or what the
+	// settings below say (Settings.Merge); negative means none in any case.
 	MaxRetries int
 	// InitialDelay (default 250 ms) is doubled after each attempt up to
 	// MaxDelay (default 2 s). A delay that the policy or the server asks for wins.
@@ -19,6 +21,21 @@ type Retry struct {
 	// Policy says which attempts are repeated; nil means RetrySuggested. It is not part of
 	// what a run records: give it again when a run is resumed.
 	Policy RetryPolicy `json:"-"`
+}
+
+// merge returns the fields that over sets, and the others of r. Either may be nil.
+func (r *Retry) merge(over *Retry) *Retry {
+	if r == nil || over == nil {
+		return cmp.Or(r, over)
+	}
+	m := *over
+	m.MaxRetries = cmp.Or(over.MaxRetries, r.MaxRetries)
+	m.InitialDelay = cmp.Or(over.InitialDelay, r.InitialDelay)
+	m.MaxDelay = cmp.Or(over.MaxDelay, r.MaxDelay)
+	if m.Policy == nil {
+		m.Policy = r.Policy
+	}
+	return &m
 }
 
 // Delay returns the pause after attempt n (from 1). asked is what the policy or the server

@@ -125,3 +125,32 @@ func TestRetryDecide(t *testing.T) {
 		t.Errorf("without a policy %+v", d)
 	}
 }
+
+// Of two settings each field of the retries is that of the upper one, if it says anything.
+func TestRetryIsMerged(t *testing.T) {
+	no := func(model.RetryContext) model.RetryDecision { return model.RetryDecision{Reason: "upper"} }
+	full := &model.Retry{MaxRetries: 3, InitialDelay: 1, MaxDelay: 2, Policy: model.RetryNever}
+	for name, tt := range map[string]struct{ under, over, want *model.Retry }{
+		"none":      {nil, nil, nil},
+		"under":     {full, nil, full},
+		"over":      {nil, full, full},
+		"nothing":   {full, &model.Retry{}, full},
+		"no more":   {full, &model.Retry{MaxRetries: -1}, &model.Retry{MaxRetries: -1, InitialDelay: 1, MaxDelay: 2, Policy: model.RetryNever}},
+		"a policy":  {&model.Retry{MaxRetries: 3}, &model.Retry{Policy: no}, &model.Retry{MaxRetries: 3, Policy: no}},
+		"a delay":   {full, &model.Retry{MaxDelay: 9}, &model.Retry{MaxRetries: 3, InitialDelay: 1, MaxDelay: 9, Policy: model.RetryNever}},
+		"all of it": {&model.Retry{MaxRetries: 7, InitialDelay: 8, MaxDelay: 9, Policy: no}, full, full},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := (&model.Settings{Retry: tt.under}).Merge(&model.Settings{Retry: tt.over}).Retry
+			said := cmp.Transformer("policy", func(p model.RetryPolicy) string {
+				if p == nil {
+					return "none"
+				}
+				return p(model.RetryContext{}).Reason
+			})
+			if diff := cmp.Diff(tt.want, got, said); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

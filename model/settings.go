@@ -70,8 +70,8 @@ type Reasoning struct {
 	Context string
 }
 
-// Merge returns the settings with every field that over sets taken from over.
-// Either may be nil.
+// Merge returns the settings with every field that over sets taken from over, those of
+// Retry one by one, too. Maps are replaced. Either may be nil.
 func (s *Settings) Merge(over *Settings) *Settings {
 	if s == nil || over == nil {
 		if over != nil {
@@ -98,7 +98,7 @@ func (s *Settings) Merge(over *Settings) *Settings {
 	set(&m.IncludeUsage, over.IncludeUsage)
 	set(&m.TopLogprobs, over.TopLogprobs)
 	setText(&m.ContextManagement, over.ContextManagement)
-	set(&m.Retry, over.Retry)
+	m.Retry = s.Retry.merge(over.Retry)
 	m.PreserveRawUsage = s.PreserveRawUsage || over.PreserveRawUsage
 	if over.ResponseInclude != nil {
 		m.ResponseInclude = over.ResponseInclude
