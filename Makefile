@@ -41,13 +41,17 @@ help: ## Show this list.
 test: tools build vet lint format race ## Everything a commit must pass: build, vet, staticcheck, gofmt, tests with the race detector, examples.
 
 .PHONY: proof
-proof: tools fuzz properties again sweep turns explore kill duel chaos ## What takes longer than `make test`. CI=1 does less of each.
+proof: tools fuzz properties again sweep turns explore kill duel chaos chaos-postgres ## What takes longer than `make test`. CI=1 does less of each.
 
 # What was found wrong stays in a directory that the output names.
 .PHONY: chaos
-chaos: ## Kill many processes on one store for DURATION (10m), then check every effect.
+chaos: ## Kill many processes on one store for DURATION (10m), then check every effect; POSTGRES=1 kills the store's server, too.
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	$(GO) build -o "$$dir/" ./cmd/pawl ./internal/chaos && "$$dir/chaos" -duration $(DURATION) -pawl "$$dir/pawl" $(if $(SEED),-seed $(SEED))
+	$(GO) build -o "$$dir/" ./cmd/pawl ./internal/chaos && "$$dir/chaos" -duration $(DURATION) -pawl "$$dir/pawl" $(if $(POSTGRES),-postgres) $(if $(SEED),-seed $(SEED))
+
+.PHONY: chaos-postgres
+chaos-postgres:
+	$(MAKE) --no-print-directory chaos POSTGRES=1
 
 .PHONY: bench
 bench: ## Measure beside a floor in the same run; fails where a limit is passed.

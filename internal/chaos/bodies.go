@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-agents/pawl"
-	"github.com/pawl-agents/pawl/sqlstore"
 )
 
 // toolbox is what the bodies work with.
@@ -19,7 +18,7 @@ type toolbox struct {
 	log    effectLog
 	url    string // the parent's address
 	worker int
-	store  *sqlstore.Store
+	store  database
 	lie    lie
 }
 
@@ -93,7 +92,8 @@ func (b *toolbox) work(ctx context.Context, t tool, c *pawl.Call, in order) erro
 // bookings is the table that the transactional tools write to. Nothing keeps a call from being in it twice.
 const bookings = `CREATE TABLE IF NOT EXISTS bookings (call TEXT)`
 
-const booking = `INSERT INTO bookings (call) VALUES (?)`
+// booking is its statement, with the call as both databases take it.
+const booking = `INSERT INTO bookings (call) VALUES ('%s')`
 
 // book is the body of the transactional tools. It may be entered more than once; what it writes is there once. One that
 // asks does so when it has written: then nothing may be there.
@@ -106,7 +106,7 @@ func (b *toolbox) book(ctx context.Context, tx *sql.Tx, c *pawl.Call, in order) 
 	if err := b.log.begin(ctx, c.Run, effectOf(at, c)); err != nil {
 		return "", err
 	}
-	if _, err := tx.ExecContext(ctx, booking, c.ID); err != nil {
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(booking, c.ID)); err != nil {
 		return "", err
 	}
 	if asks {
@@ -121,7 +121,7 @@ func (b *toolbox) book(ctx context.Context, tx *sql.Tx, c *pawl.Call, in order) 
 
 // bookOutside is book in a transaction of its own, which has nothing to do with the outcome.
 func (b *toolbox) bookOutside(ctx context.Context, c *pawl.Call, in order) (out string, err error) {
-	errBook := b.store.Update(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	errBook := b.store.update(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = b.book(ctx, tx, c, in)
 		var ask *pawl.AskError
 		if errors.As(err, &ask) {

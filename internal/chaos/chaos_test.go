@@ -42,6 +42,15 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
+// The server of the store is killed, too.
+func TestCampaignPostgres(t *testing.T) {
+	out, code := play(t, "-duration", "15s", "-postgres", "-dir", t.TempDir())
+	last := lastLine.FindStringSubmatch(out)
+	if code != 0 || last == nil || last[4] != "0" || slices.Contains(last[1:4], "0") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
 // Whatever is broken on purpose, the campaign says so.
 func TestCampaignFindsLies(t *testing.T) {
 	for _, tt := range []struct {

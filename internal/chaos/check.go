@@ -15,7 +15,7 @@ import (
 
 // verdict compares the witnesses of all runs. Nothing works on the store any more.
 func (p *parent) verdict(ctx context.Context) (s summary, err error) {
-	runs, err := sqlstore.OpenSQLite(filepath.Join(p.o.dir, runsFile), nil)
+	runs, err := openDatabase(ctx, p.outages.url, p.o.dir)
 	if err != nil {
 		return s, err
 	}
@@ -51,11 +51,15 @@ func (p *parent) verdict(ctx context.Context) (s summary, err error) {
 			said[j.plan.Session] = append(said[j.plan.Session], l.added(len(l.responses))...)
 		}
 	}
-	if err := p.checkSessions(ctx, conversations{&store{Store: runs}, beside}, said); err != nil {
+	if err := p.checkSessions(ctx, conversations{&store{database: runs}, beside}, said); err != nil {
 		return s, err
 	}
 	p.violations = append(p.violations, p.brain.odd...)
-	for _, file := range []string{runsFile, besideFile} {
+	files := []string{besideFile}
+	if p.outages.server == nil {
+		files = append(files, runsFile)
+	}
+	for _, file := range files {
 		if err := intact(filepath.Join(p.o.dir, file)); err != nil {
 			return s, err
 		}
@@ -80,9 +84,9 @@ func (p *parent) count() {
 }
 
 // readBookings returns how often each call has been booked.
-func readBookings(ctx context.Context, store *sqlstore.Store) (map[string]int, error) {
+func readBookings(ctx context.Context, store database) (map[string]int, error) {
 	booked := map[string]int{}
-	err := store.View(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := store.update(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		rows, err := tx.QueryContext(ctx, `SELECT call FROM bookings`)
 		if err != nil {
 			return err

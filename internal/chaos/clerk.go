@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,11 +30,13 @@ func (p *parent) clerk(ctx context.Context) {
 		if rnd.IntN(4) == 0 && !p.isDraining() {
 			patience = time.Duration(10+rnd.IntN(60)) * time.Millisecond
 		}
+		began := time.Now()
 		decided, killed, err := p.clerkDecides(ctx, j, patience)
 		p.mu.Lock()
 		switch {
 		case killed:
 			p.kills++
+		case err != nil && p.outages.wasDown(began):
 		case err != nil && ctx.Err() == nil:
 			p.violations = append(p.violations, violation{j.plan.Run, "the command pawl: " + err.Error()})
 		case decided:
@@ -132,7 +135,7 @@ func words(run string, d pawl.Decision) []string {
 // pawl runs the command on the store and reads what it prints. That a decision comes too late, or that others hold the
 // store's lock for too long, is no error.
 func (p *parent) pawl(ctx context.Context, into any, args ...string) (killed bool, err error) {
-	cmd := exec.CommandContext(ctx, p.o.pawl, append(args, "--json", "--store", filepath.Join(p.o.dir, runsFile))...)
+	cmd := exec.CommandContext(ctx, p.o.pawl, append(args, "--json", "--store", cmp.Or(p.outages.url, filepath.Join(p.o.dir, runsFile)))...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

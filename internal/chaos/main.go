@@ -6,7 +6,8 @@
 // run), often the same run to two processes at once, and kills. It stops processes, too, and lets them go on when others have
 // taken their runs over. As a worker, which it runs as a process of its own, it has a Runner, some agents and the store, and
 // does what it is handed. Two of the workers supervise the store beside that, and some runs are left to them. Some workers claim
-// runs as if from another host, so that nobody can know when they are dead.
+// runs as if from another host, so that nobody can know when they are dead. With -postgres the store is a PostgreSQL server of the
+// campaign's own, which is killed, too.
 //
 // The bodies of the tools write what they do to an effect log, which neither the runs nor their store know of. At the
 // end the parent lets every run go on to its end, and compares four witnesses: the ledgers, the effect log, the rows of the
@@ -41,6 +42,7 @@ type options struct {
 
 	supervisors int
 	patience    time.Duration
+	postgres    bool
 }
 
 func main() {
@@ -69,6 +71,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	f.StringVar(&o.pawl, "pawl", "", "the command pawl, which then takes a part of the decisions")
 	f.IntVar(&o.supervisors, "supervisors", 2, "how many of the workers supervise the store")
 	f.DurationVar(&o.patience, "patience", time.Minute, "how long all runs together may get nowhere when nobody is killed any more")
+	f.BoolVar(&o.postgres, "postgres", false, "keep the runs in a PostgreSQL server, which is killed, too")
 	f.Var(&o.lie, "lie", "a way to break what is checked, one of "+fmt.Sprint(lies)+": there must be violations then")
 	if err := f.Parse(args); err != nil {
 		return 2
@@ -118,6 +121,12 @@ func campaign(ctx context.Context, o options, out io.Writer) (s summary, err err
 	p, err := open(o, out)
 	if err != nil {
 		return s, err
+	}
+	if err := p.startServer(ctx); err != nil {
+		return s, err
+	}
+	if p.outages.server != nil {
+		defer p.outages.server.Close()
 	}
 	if err := p.campaign(ctx); err != nil {
 		return s, err

@@ -49,6 +49,7 @@ type parent struct {
 	looks      int // of the parent, one a second
 	seen       sights
 	violations []violation
+	outages    outages
 }
 
 // assignment is a task in somebody's hands.
@@ -56,6 +57,7 @@ type assignment struct {
 	task   task
 	job    *job
 	worker int
+	since  time.Time
 	frozen bool // its worker was stopped: others may have the run
 }
 
@@ -155,7 +157,7 @@ func (p *parent) campaign(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var group sync.WaitGroup
-	failures := make(chan error, p.o.workers)
+	failures := make(chan error, p.o.workers+1)
 	end := time.Now().Add(p.o.duration)
 	p.mu.Lock()
 	p.stops = time.Now().Add(p.o.duration / 2)
@@ -163,6 +165,7 @@ func (p *parent) campaign(ctx context.Context) error {
 	for slot := range p.o.workers {
 		group.Go(func() { failures <- p.keepAlive(ctx, slot, end) })
 	}
+	group.Go(func() { failures <- p.torment(ctx, end) })
 	if p.o.pawl != "" {
 		clerk, stop := context.WithCancel(ctx)
 		var office sync.WaitGroup
@@ -178,7 +181,7 @@ func (p *parent) campaign(ctx context.Context) error {
 		select {
 		case <-done:
 			var err error
-			for range p.o.workers {
+			for range p.o.workers + 1 {
 				err = errors.Join(err, <-failures)
 			}
 			if err = errors.Join(err, ctx.Err()); err == nil && p.o.lie != lieAlone {

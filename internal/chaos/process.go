@@ -50,7 +50,7 @@ func (p *parent) keepAlive(ctx context.Context, slot int, end time.Time) error {
 // life is one worker's, from its start to its death.
 func (p *parent) life(ctx context.Context, self string, number int, end time.Time) (killed bool, err error) {
 	rnd := drawn(p.o.seed, "worker", number)
-	args := []string{workerWord, "-number", fmt.Sprint(number), "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", fmt.Sprint(p.o.parallel)}
+	args := []string{workerWord, "-number", fmt.Sprint(number), "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", fmt.Sprint(p.o.parallel), "-postgres", p.outages.url}
 	if after, at := newDeath(rnd); at > 0 && time.Now().Before(end) {
 		args = append(args, "-die", fmt.Sprint(at), fmt.Sprintf("-after=%v", after))
 	}
@@ -144,7 +144,7 @@ func (p *parent) lastWorker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, self, workerWord, "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", "0", "-recover")
+	cmd := exec.CommandContext(ctx, self, workerWord, "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", "0", "-recover", "-postgres", p.outages.url)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run()
 }

@@ -15,7 +15,7 @@ import (
 
 // store is the run store as a worker has it.
 type store struct {
-	*sqlstore.Store
+	database
 	death death
 	// elsewhere claims runs as if from another host: nobody here can know then whether their owner is gone.
 	elsewhere string
@@ -56,7 +56,7 @@ func (s *store) Claim(ctx context.Context, run string, req journal.ClaimRequest)
 		req.Owner.Host = s.elsewhere
 	}
 	err = s.death.around(func() error {
-		c, err = s.Store.Claim(ctx, run, req)
+		c, err = s.database.Claim(ctx, run, req)
 		return err
 	})
 	return c, err
@@ -64,24 +64,24 @@ func (s *store) Claim(ctx context.Context, run string, req journal.ClaimRequest)
 
 // Renew implements journal.Driver.
 func (s *store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error {
-	return s.death.around(func() error { return s.Store.Renew(ctx, run, epoch, ttl) })
+	return s.death.around(func() error { return s.database.Renew(ctx, run, epoch, ttl) })
 }
 
 // Release implements journal.Driver.
 func (s *store) Release(ctx context.Context, run string, epoch uint64) error {
-	return s.death.around(func() error { return s.Store.Release(ctx, run, epoch) })
+	return s.death.around(func() error { return s.database.Release(ctx, run, epoch) })
 }
 
 // Append implements journal.Driver.
 func (s *store) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
-	return s.death.around(func() error { return s.Store.Append(ctx, run, epoch, after, recs, with...) })
+	return s.death.around(func() error { return s.database.Append(ctx, run, epoch, after, recs, with...) })
 }
 
 // Transact implements journal.Transactor. The death beside it may come inside, too: when the body has run and nothing is
 // committed.
 func (s *store) Transact(ctx context.Context, run string, epoch, after uint64, fn func(ctx context.Context, tx any) ([]journal.Record, error)) error {
 	return s.death.around(func() error {
-		return s.Store.Transact(ctx, run, epoch, after, func(ctx context.Context, tx any) (recs []journal.Record, err error) {
+		return s.database.Transact(ctx, run, epoch, after, func(ctx context.Context, tx any) (recs []journal.Record, err error) {
 			err = s.death.around(func() error {
 				recs, err = fn(ctx, tx)
 				return err
@@ -95,16 +95,16 @@ func (s *store) Transact(ctx context.Context, run string, epoch, after uint64, f
 func (s *store) Post(ctx context.Context, run string, e journal.Entry) error {
 	if s.twice && e.Body.Kind == "settled" {
 		again := journal.Entry{Key: e.Key + ".again", Body: e.Body}
-		if err := s.Store.Post(ctx, run, again); err != nil {
+		if err := s.database.Post(ctx, run, again); err != nil {
 			return err
 		}
 	}
-	return s.death.around(func() error { return s.Store.Post(ctx, run, e) })
+	return s.death.around(func() error { return s.database.Post(ctx, run, e) })
 }
 
 // ownSession is a session in that store.
 type ownSession struct {
-	*sqlstore.Session
+	conversation
 	store *store
 }
 
@@ -130,7 +130,7 @@ func (c conversations) session(id string) session.Session {
 	kind, _, _ := strings.Cut(id, "/")
 	switch mode(kind) {
 	case modeOwn:
-		return ownSession{c.runs.Session(id), c.runs}
+		return ownSession{c.runs.conversation(id), c.runs}
 	case modeBatches:
 		s := c.beside.Session(id)
 		return batchSession{s, s}

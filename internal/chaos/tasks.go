@@ -97,7 +97,7 @@ func (p *parent) next(worker int) task {
 	}
 	p.tasks++
 	t.ID = p.tasks
-	p.assigned[t.ID] = assignment{task: t, job: j, worker: worker}
+	p.assigned[t.ID] = assignment{task: t, job: j, worker: worker, since: time.Now()}
 	j.holders++
 	return t
 }
@@ -179,12 +179,12 @@ func (p *parent) take(r report) {
 	defer p.mu.Unlock()
 	a, ok := p.assigned[r.ID]
 	if r.ID == 0 {
-		a = assignment{task: task{Do: doSupervise}, job: p.byRun[r.Run], worker: r.Worker, frozen: true}
+		a = assignment{task: task{Do: doSupervise}, job: p.byRun[r.Run], worker: r.Worker, frozen: true, since: time.Now()}
 		p.seen.supervised++
 	}
 	delete(p.assigned, r.ID)
 	if !ok && a.job == nil {
-		if r.ID == 0 {
+		if r.ID == 0 && !p.outages.wasDown(time.Now()) {
 			p.violations = append(p.violations, violation{r.Run, "a supervisor: " + r.Text})
 		}
 		return // else its worker died in the moment it reported
@@ -194,6 +194,10 @@ func (p *parent) take(r report) {
 		j.holders--
 	}
 	j.note("worker %d: %s: %s %s %s", a.worker, a.task.Do, r.Status, r.Problem, r.Text)
+	if r.Problem == problemOther && p.outages.wasDown(a.since) {
+		p.miss(j, a.task)
+		return
+	}
 	if !j.allows(a.task.Do, r.Problem) {
 		p.blame(j, "%s ends with %s: %s", a.task.Do, r.Problem, r.Text)
 		j.later = time.Now().Add(time.Second)
@@ -205,6 +209,14 @@ func (p *parent) take(r report) {
 	j.cancelled = j.cancelled || a.task.Do == doCancel && r.Problem == ""
 	j.undecided = a.task.Do == doDecide && r.Status != statusDecided
 	p.follow(j, r)
+}
+
+// miss is what becomes of a task whose worker could not reach the store: somebody tries again.
+func (p *parent) miss(j *job, t task) {
+	if t.Do == doDeliver {
+		p.lose(t)
+	}
+	j.later = later(j.later, time.Now().Add(100*time.Millisecond))
 }
 
 // follow draws from a report how the run is.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -46,13 +45,14 @@ const lease = 1500 * time.Millisecond
 // work is a worker's whole life.
 func work(ctx context.Context, args []string) error {
 	w, st, box := &worker{}, &store{}, &toolbox{}
-	var dir string
+	var dir, url string
 	var parallel int
 	f := flag.NewFlagSet(workerWord, flag.ContinueOnError)
 	f.IntVar(&w.number, "number", 0, "")
 	f.StringVar(&w.url, "url", "", "")
 	f.Uint64Var(&w.seed, "seed", 0, "")
 	f.StringVar(&dir, "dir", "", "")
+	f.StringVar(&url, "postgres", "", "")
 	f.IntVar(&parallel, "parallel", 1, "")
 	f.StringVar(&st.elsewhere, "elsewhere", "", "")
 	f.Int64Var(&st.death.at, "die", 0, "")
@@ -63,23 +63,19 @@ func work(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	opts := &sqlstore.Options{BusyTimeout: time.Minute}
 	var err error
-	if st.Store, err = sqlstore.OpenSQLite(filepath.Join(dir, runsFile), opts); err != nil {
+	if st.database, err = openDatabase(ctx, url, dir); err != nil {
 		return err
 	}
-	if err := st.Update(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, bookings)
-		return err
-	}); err != nil {
+	if err := makeBookings(ctx, st.database); err != nil {
 		return err
 	}
-	beside, err := sqlstore.OpenSQLite(filepath.Join(dir, besideFile), opts)
+	beside, err := sqlstore.OpenSQLite(filepath.Join(dir, besideFile), &sqlstore.Options{BusyTimeout: time.Minute})
 	if err != nil {
 		return err
 	}
 	w.log = effectLog(filepath.Join(dir, effectsDir))
-	box.log, box.url, box.worker, box.store = w.log, w.url, w.number, st.Store
+	box.log, box.url, box.worker, box.store = w.log, w.url, w.number, st.database
 	st.twice = box.lie == lieLate
 	agent := box.agent(openai.New(openai.Options{BaseURL: w.url + "/v1"}).Responses("chaos"))
 	w.runner = &pawl.Runner{Store: st, Agents: []*pawl.Agent{agent}, Sessions: conversations{st, beside}.session, Lease: lease}
