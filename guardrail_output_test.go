@@ -176,7 +176,8 @@ func TestGuardedRunKeepsItsPairs(t *testing.T) {
 		}
 		res = must(t)(mode.resume(new(pawl.Runner), t.Context(), agent, s, &pawl.RunOptions{Session: sess}))
 		sameViews(t, res, m, sess)
-		res = must(t)(mode.run(new(pawl.Runner), t.Context(), agent, pawl.UserText("next"), &pawl.RunOptions{Session: sess}))
+		must(t)(mode.run(new(pawl.Runner), t.Context(), agent, pawl.UserText("next"), &pawl.RunOptions{Session: sess}))
+		paired(t, "the next request", m.calls()[2].Input)
 		if got := texts(stored(t, sess)); got != "user: go\ncall c1\nc1: receipt 5\nassistant: ok\nuser: next\nassistant: hello" {
 			t.Error(got)
 		}

@@ -381,3 +381,68 @@ func TestCancelWhileGuardrailsAreAsked(t *testing.T) {
 		}
 	})
 }
+
+// Whoever leaves a stream whose model writes beside a guardrail can go on; the first request is made again (S17.2).
+func TestLeavingAStreamBesideGuardrails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journal.NewMemory()
+		m := newScript(says("hello"), says("hello again"))
+		agent := agentWith(m)
+		agent.InputGuardrails = []pawl.InputGuardrail{later("slow", time.Minute, verdict{})}
+		for ev, err := range (&pawl.Runner{Store: store}).Stream(t.Context(), agent, pawl.UserText("hi"), &pawl.RunOptions{ID: "r"}) {
+			if d, ok := ev.(*pawl.Delta); ok && d.Text == "hello" {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		res := must(t)((&pawl.Runner{Store: store}).Resume(t.Context(), agent, pawl.RunID("r"), nil))
+		wantSaid(t, res.Guardrails(), "input slow of support")
+		if res.FinalOutput != "hello again" || len(m.calls()) != 2 {
+			t.Errorf("%q after %d requests", res.FinalOutput, len(m.calls()))
+		}
+	})
+}
+
+// A watch shows that a guardrail ended the run, as the stream did (S17.9).
+func TestWatchATrip(t *testing.T) {
+	var e effects
+	agent, r := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`), fc("c2", "charge", `{"cents":6}`)), says("secret")),
+		charging("charge", &e, guarding([]pawl.ToolInputGuardrail{{Name: "limit", Check: func(_ context.Context, in *pawl.ToolInputCheck) (toolVerdict, error) {
+			if in.ID == "c2" {
+				return pawl.RejectContent("No.", nil), nil
+			}
+			return toolVerdict{}, nil
+		}}}, nil))), &pawl.Runner{}
+	agent.OutputGuardrails = []pawl.OutputGuardrail{onOutput("pii", &e, "secret")}
+	show := func(ev pawl.Event) string {
+		if c, ok := ev.(*pawl.ItemCreated); ok {
+			return string(c.Name) + " " + texts([]pawl.Item{c.Item})
+		}
+		return ""
+	}
+	var streamed, watched []string
+	var streamErr, watchErr error
+	for ev, err := range r.Stream(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}) {
+		if streamErr = err; err == nil && show(ev) != "" {
+			streamed = append(streamed, show(ev))
+		}
+	}
+	for ev, err := range r.Watch(t.Context(), "r", pawl.Cursor{}) {
+		if watchErr = err; err == nil && show(ev.Event) != "" {
+			watched = append(watched, show(ev.Event))
+		}
+	}
+	trip, ok := errors.AsType[*pawl.TripwireError](watchErr)
+	if !ok || trip.Guardrail != "pii" || watchErr.Error() != streamErr.Error() {
+		t.Errorf("%v, %v", streamErr, watchErr)
+	}
+	want := []string{"tool_called call c1", "tool_called call c2", "tool_output c2: No.", "tool_output c1: receipt 5", "message_output_created assistant: secret"}
+	slices.Sort(want)
+	slices.Sort(streamed)
+	slices.Sort(watched)
+	if !cmp.Equal(want, streamed) || !cmp.Equal(want, watched) {
+		t.Errorf("streamed %q, watched %q", streamed, watched)
+	}
+}

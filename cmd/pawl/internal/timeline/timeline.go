@@ -114,6 +114,14 @@ func (s *story) rest(body journal.Body) {
 		s.add("wait", "is over")
 	case *journal.Cancelled:
 		s.add("cancel", "asked for by %s%s", b.By, quoted(b.Why))
+	case *journal.Checked:
+		s.checked(b.ID, b.Checks)
+		if !b.Output.IsZero() {
+			s.add("tool", "%s is answered, not run%s", s.effect(journal.EffectID{Kind: journal.EffectTool, N: b.ID.N, P: b.ID.P}), quoted(textOf(b.Output)))
+		}
+		if len(b.Checks) == 0 {
+			s.add("guardrail", "nobody is asked any more")
+		}
 	case *journal.Finished:
 		s.finished(b)
 	default:
@@ -205,7 +213,9 @@ func (s *story) interruption(n, p int) string {
 
 func (s *story) planned(b *journal.Planned) {
 	for _, c := range b.Calls {
-		id := s.effect(journal.EffectID{Kind: journal.EffectTool, N: b.N, P: c.P})
+		call := journal.EffectID{Kind: journal.EffectTool, N: b.N, P: c.P}
+		s.checked(call, c.Checks)
+		id := s.effect(call)
 		switch {
 		case c.Twin:
 			s.add("plan", "%s repeats a call and is dropped", id)
@@ -217,6 +227,8 @@ func (s *story) planned(b *journal.Planned) {
 			s.add("plan", "%s needs approval", id)
 		case c.Gate == journal.Deny:
 			s.add("plan", "%s is denied by its rule", id)
+		case !c.Output.IsZero() && len(c.Checks) > 0:
+			s.add("plan", "%s is answered, not run%s", id, quoted(textOf(c.Output)))
 		case !c.Output.IsZero():
 			s.add("plan", "%s is answered from the record", id)
 		}
@@ -238,6 +250,7 @@ func (s *story) decided(b *journal.Decided) {
 
 func (s *story) settled(b *journal.Settled) {
 	id := b.ID
+	s.checked(id, b.Checks)
 	words := map[journal.Outcome]string{journal.Done: "returns", journal.ToolFailed: "fails", journal.Unknown: "has an unknown outcome", journal.NotExecuted: "was not begun after all",
 		journal.Pending: "has begun something; its result comes later", journal.AsksAgain: "has done nothing yet and asks a person first", journal.Rejected: "is answered, not run", journal.Decreed: "is settled by hand", journal.Dropped: "is dropped"}
 	note, text := "", ""
@@ -267,6 +280,8 @@ func (s *story) finished(b *journal.Finished) {
 	switch {
 	case b.Cancelled && s.frame != "":
 		s.add("stopped", "the nested run is over")
+	case b.Tripped:
+		s.add("tripped", "a guardrail has ended the run")
 	case b.Cancelled:
 		s.add("cancelled", "the run is over")
 	case s.frame != "":
@@ -286,6 +301,9 @@ func (s *story) effect(id journal.EffectID) string {
 		return fmt.Sprintf("batch %d for the session", id.N)
 	case journal.EffectModel:
 		return fmt.Sprintf("the model call of turn %d", id.N)
+	}
+	if guards, ok := guardWord(id); ok {
+		return guards
 	}
 	return fmt.Sprintf("%s %d", kindWord(id.Kind), id.N)
 }

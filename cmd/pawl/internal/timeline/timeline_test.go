@@ -168,3 +168,50 @@ func TestNestedRun(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestOfGuardrails(t *testing.T) {
+	call := journal.EffectID{Kind: journal.EffectTool, N: 1, P: 0}
+	attempt := call
+	attempt.A = 1
+	check := journal.EffectID{Kind: journal.EffectCheck, N: 1, A: 1}
+	out := item.FunctionOutput("c1", "no")
+	entries, err := Of(records([]journal.Body{
+		&journal.Checked{ID: journal.EffectID{Kind: journal.EffectGuard, A: 1}, Checks: []journal.Check{{Name: "polite", Info: `"ok"`}}},
+		&journal.Responded{Items: []item.Item{item.FunctionCallItem("", "c1", "pay", "{}")}},
+		&journal.Planned{N: 1, Calls: []journal.PlannedCall{{P: 0, Output: out, Checks: []journal.Check{{Name: "limit", Rejected: true}}}}},
+		&journal.Checked{ID: check, Checks: []journal.Check{{Name: "limit", Rejected: true}}, Output: out},
+		&journal.Checked{ID: check},
+		&journal.Failed{ID: check, Error: "pawl: it broke"},
+		&journal.Failed{ID: journal.EffectID{Kind: journal.EffectGuard, A: 1}, Error: "pawl: it broke"},
+		&journal.Failed{ID: journal.EffectID{Kind: journal.EffectOutput, N: 2, A: 1}, Error: "pawl: it broke"},
+		&journal.Settled{ID: attempt, Output: out, Checks: []journal.Check{{Name: "pii", Tripped: true}}},
+		&journal.Checked{ID: journal.EffectID{Kind: journal.EffectOutput, N: 1, A: 1}, Checks: []journal.Check{{Name: "secrets", Tripped: true}}},
+		&journal.Finished{Cancelled: true, Tripped: true, At: -1},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.What+" | "+e.Text)
+	}
+	want := []string{
+		`guardrail | polite lets the input pass: "ok"`,
+		`call | pay {} [1.0]`,
+		`guardrail | limit rejects pay [1.0]`,
+		`plan | pay [1.0] is answered, not run: no`,
+		`guardrail | limit rejects pay [1.0]`,
+		`tool | pay [1.0] is answered, not run: no`,
+		`guardrail | nobody is asked any more`,
+		`failed | the guardrails on call 1.0: it broke`,
+		`failed | the guardrails on the input: it broke`,
+		`failed | the guardrails on the final output: it broke`,
+		`guardrail | pii trips on the output of pay [1.0]`,
+		`tool | pay [1.0] returns: no`,
+		`guardrail | secrets trips on the final output`,
+		`tripped | a guardrail has ended the run`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
