@@ -271,6 +271,9 @@ func (b *body) guardOutput(ctx context.Context, s *journal.Settled) error {
 // the output is withheld, because the body does not run again for that. They have the body's
 // time, also if the driver stops; what a transactional body did can still be undone.
 func (b *body) checked(ctx context.Context, s *journal.Settled) *journal.Settled {
+	if len(b.tool.guardsOut) == 0 {
+		return s
+	}
 	text := "The output of this tool call was withheld: a guardrail on it failed."
 	if b.tool.effect == Transactional {
 		text += " " + nothingChanged
