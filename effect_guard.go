@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -91,7 +92,7 @@ func (g *guard) ask(ctx context.Context) (a guardAnswer) {
 		if err != nil {
 			return guardAnswer{err: fmt.Errorf("pawl: its info cannot be written as JSON: %w", err)}
 		}
-		a.check.Info = string(info)
+		a.check.Info = strings.ToValidUTF8(string(info), "\uFFFD") // a json.RawMessage is written as it is
 	}
 	return a
 }

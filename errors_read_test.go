@@ -319,18 +319,18 @@ var asTheyRead = map[string]func(t *testing.T) error{
 			}}}
 		})
 	},
-	`pawl: run r, guardrails on the input: guardrail "polite" tripped on the input of agent "support"; the run has ended`: func(t *testing.T) error {
+	`pawl: run r, guardrails on the input: guardrail "polite" tripped on the input of agent "support"`: func(t *testing.T) error {
 		return runs(t, func(a *pawl.Agent, _ *pawl.RunOptions) {
 			a.InputGuardrails = []pawl.InputGuardrail{blocking(onInput("polite", new(effects), verdict{Tripped: true}))}
 		})
 	},
-	`pawl: run r, call 1.0: guardrail "pii" tripped on the output of tool "charge" (call c1); the run has ended`: func(t *testing.T) error {
+	`pawl: run r, call 1.0: guardrail "pii" tripped on the output of tool "charge" (call c1)`: func(t *testing.T) error {
 		return runs(t, func(a *pawl.Agent, _ *pawl.RunOptions) {
 			guards := []pawl.ToolOutputGuardrail{onResult("pii", new(effects), pawl.TripTool(nil))}
 			a.Tools = []pawl.Tool{charging("charge", new(effects), guarding(nil, guards))}
 		}, calling(fc("c1", "charge", `{"cents":5}`)))
 	},
-	`pawl: run r, guardrails on call 1.0: guardrail "limit" tripped on the call of tool "charge" (call c1); the run has ended`: func(t *testing.T) error {
+	`pawl: run r, guardrails on call 1.0: guardrail "limit" tripped on the call of tool "charge" (call c1)`: func(t *testing.T) error {
 		return runs(t, func(a *pawl.Agent, _ *pawl.RunOptions) {
 			guards := []pawl.ToolInputGuardrail{onCall("limit", new(effects), pawl.TripTool(nil))}
 			a.Tools = []pawl.Tool{charging("charge", new(effects), guarding(guards, nil))}

@@ -147,7 +147,7 @@ func (e *TripwireError) Error() string {
 	case StageToolOutput:
 		about = fmt.Sprintf("output of tool %q (call %s)", e.Tool, e.CallID)
 	}
-	return fmt.Sprintf("pawl: guardrail %q tripped on the %s; the run has ended", e.Guardrail, about)
+	return fmt.Sprintf("pawl: guardrail %q tripped on the %s", e.Guardrail, about)
 }
 
 // GuardrailError says that a guardrail gave no verdict. Resume the run to ask again.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -366,7 +368,7 @@ func TestNestedGuardrailTrips(t *testing.T) {
 			res, err := mode.run(r, t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{ID: "r"})
 			if failRun {
 				tripped(t, r, agent, res, err, pawl.TripwireError{Stage: pawl.StageOutput, Guardrail: "output", Agent: "Billing desk"})
-				if want := `pawl: run r, guardrails on the output of response 1 of nested run 1.0: guardrail "output" tripped on the output of agent "Billing desk"; the run has ended`; err.Error() != want {
+				if want := `pawl: run r, guardrails on the output of response 1 of nested run 1.0: guardrail "output" tripped on the output of agent "Billing desk"`; err.Error() != want {
 					t.Error(err)
 				}
 				continue
@@ -376,6 +378,31 @@ func TestNestedGuardrailTrips(t *testing.T) {
 			}
 			wantSaid(t, res.Guardrails(), "output output of Billing desk, tripped")
 		}
+	})
+}
+
+// A guardrail beside a nested run stops its request, and no other's (S17.2).
+func TestNestedGuardrailTripsBesideOthers(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode mode) {
+		synctest.Test(t, func(t *testing.T) {
+			manager := newScript(calling(ask("a", "bad"), ask("b", "good")), says("done"))
+			slow := after(time.Minute, says("billed"))
+			billing := newScript(slow, slow)
+			desk := &pawl.Agent{Name: "Billing desk", Model: billing, InputGuardrails: []pawl.InputGuardrail{{Name: "beside", Check: func(_ context.Context, in *pawl.InputCheck) (verdict, error) {
+				time.Sleep(time.Second)
+				return verdict{Tripped: texts(in.Input) == "user: bad", Info: in.Invocation.CallID}, nil
+			}}}}
+			agent := &pawl.Agent{Name: "manager", Model: manager, Tools: []pawl.Tool{pawl.AgentTool(desk, nil)}}
+			res := must(t)(mode.run(new(pawl.Runner), t.Context(), agent, pawl.UserText("go"), nil))
+			if got := outputs(res.ToInputList()); !cmp.Equal(got, []string{`a: The agent failed: guardrail "beside" tripped on the input of agent "Billing desk"`, "b: billed"}) {
+				t.Errorf("%q", got)
+			}
+			got := said(res.Guardrails())
+			slices.Sort(got)
+			if !cmp.Equal(got, []string{`input beside of Billing desk, tripped: "a"`, `input beside of Billing desk: "b"`}) || len(billing.calls()) != 2 {
+				t.Errorf("%q, %d requests", got, len(billing.calls()))
+			}
+		})
 	})
 }
 

@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -119,7 +120,7 @@ func TestInputGuardrails(t *testing.T) {
 			return calling(fc("c1", "charge", `{"cents":5}`))(ctx, req, emit)
 		}, says("done"))
 		agent := agentWith(m, charging("charge", &paid, nil))
-		agent.InputGuardrails = []pawl.InputGuardrail{blocking(onInput("first", &e, verdict{Info: map[string]int{"score": 3}})), onInput("second", &e, verdict{})}
+		agent.InputGuardrails = []pawl.InputGuardrail{blocking(onInput("first", &e, verdict{Info: json.RawMessage("{\"score\":\"\xff\"}")})), onInput("second", &e, verdict{})}
 		sess := session.NewMemory("s")
 		if err := sess.Append(t.Context(), []pawl.Item{item.UserText("before")}); err != nil {
 			t.Fatal(err)
@@ -131,7 +132,7 @@ func TestInputGuardrails(t *testing.T) {
 				}}}}
 		r := &pawl.Runner{}
 		res := must(t)(mode.run(r, t.Context(), agent, pawl.UserText("pay"), opts))
-		want := []string{`input first of support: {"score":3}`, `input fourth of support`, `input second of support`, `input third of support: "ok"`,
+		want := []string{"input first of support: {\"score\":\"\uFFFD\"}", `input fourth of support`, `input second of support`, `input third of support: "ok"`,
 			`input fifth of support: ["user: before","r",0,"mine"]`}
 		wantSaid(t, res.Guardrails(), want...)
 		wantSaid(t, viaJSON(t, res.State()).Guardrails(), want...)

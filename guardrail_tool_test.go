@@ -413,3 +413,37 @@ func TestRecoveredOutputIsGuarded(t *testing.T) {
 		t.Errorf("%q after %d bodies", got, n)
 	}
 }
+
+// Who drives a run on has the guardrails that are asked: those that are gone by now let pass (S17.4).
+func TestGuardrailsThatAreGone(t *testing.T) {
+	var e effects
+	down := func() (verdict, error) { return verdict{}, errors.New("down") }
+	m := newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done"))
+	guards := []pawl.ToolInputGuardrail{{Name: "call", Check: func(context.Context, *pawl.ToolInputCheck) (toolVerdict, error) {
+		_, err := down()
+		return toolVerdict{}, err
+	}}}
+	agent := agentWith(m, charging("charge", &e, guarding(guards, nil)))
+	agent.InputGuardrails = []pawl.InputGuardrail{{Name: "input", Blocking: true, Check: func(context.Context, *pawl.InputCheck) (verdict, error) { return down() }}}
+	agent.OutputGuardrails = []pawl.OutputGuardrail{{Name: "output", Check: func(context.Context, *pawl.OutputCheck) (verdict, error) { return down() }}}
+	_, err := new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("pay"), nil)
+	var failed []string
+	for ; err != nil; _, err = new(pawl.Runner).Resume(t.Context(), agent, stateOf(t, err), nil) {
+		ge, ok := errors.AsType[*pawl.GuardrailError](err)
+		if !ok {
+			t.Fatal(err)
+		}
+		switch failed = append(failed, ge.Guardrail); ge.Guardrail {
+		case "input":
+			agent.InputGuardrails = nil
+		case "call":
+			agent.Tools[0] = charging("charge", &e, nil)
+		case "output":
+			agent.OutputGuardrails = nil
+		}
+	}
+	if got := strings.Join(failed, " "); got != "input call output" || len(m.calls()) != 2 {
+		t.Errorf("%s, %d requests", got, len(m.calls()))
+	}
+	e.want(t, "charge 5")
+}

@@ -40,7 +40,8 @@ type RecoveredRun struct {
 	Run string
 	// Result is what the run has come to; nil if there is only an error.
 	Result *Result
-	// Err is nil for a run that finished or waits now. A cancelled run has both.
+	// Err is nil for a run that finished or waits now. A cancelled run has both,
+	// and so has one that a guardrail ended.
 	Err error
 }
 

@@ -16,7 +16,7 @@ const (
 	StatusWaiting   Status = "waiting"
 	StatusFinished  Status = "finished"
 	StatusFailed    Status = "failed"
-	StatusCancelled Status = "cancelled"
+	StatusCancelled Status = "cancelled" // or ended by a guardrail
 )
 
 func statusOf(m *machine.Machine) Status { return Status(m.Status().String()) }

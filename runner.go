@@ -79,7 +79,7 @@ func (r *Runner) check() error {
 // fails. Errors are *RunError, which carries the state to resume from, or
 // *ConfigError for a mistake found before anything happened. Cancelling ctx stops the
 // driving, not the run: it stays resumable. A cancelled run has both a result and an
-// error, ErrCancelled.
+// error, ErrCancelled; so has one that a guardrail ended, a *TripwireError.
 func (r *Runner) Run(ctx context.Context, agent *Agent, input Input, opts *RunOptions) (*Result, error) {
 	return r.drive(ctx, nil, func(d *drive) error { return d.begin(ctx, agent, input, opts.orDefault()) })
 }
