@@ -37,7 +37,7 @@ func (d *drive) commit(batches []machine.Range) error {
 	d.records.add(recs)
 	d.m.Advance(uint64(d.records.size))
 	facts := d.pending
-	d.pending, d.consume, d.staged = facts[:0], nil, nil
+	d.pending, d.consume, d.staged, d.input = facts[:0], nil, nil, nil
 	d.show(facts)
 	d.r.bells.ring(d.m.Run())
 	return nil
@@ -117,6 +117,10 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 		must = true
 	default:
 	}
+	if d.nudged.Load() {
+		d.nudged.Store(false)
+		must = true
+	}
 	if !must && now.Sub(d.drained) < inboxPause {
 		return false, nil
 	}
@@ -148,6 +152,11 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 			}
 		case errors.Is(err, machine.ErrInFlight):
 			continue
+		default:
+			if err := d.lostInput(e.Key); err != nil {
+				d.consume = append(d.consume, e.Key)
+				return stepped, err
+			}
 		}
 		d.consume = append(d.consume, e.Key)
 	}

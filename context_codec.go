@@ -82,7 +82,7 @@ func (o *RunOptions) recordedContext() (text string, err error) {
 // options have one. A run that only has to be cancelled needs none.
 func (d *drive) recallContext(ctx context.Context, s *RunState) error {
 	opts, text := d.root.opts, s.fold().Context()
-	if opts.Context != nil || text == "" || d.root.team.bare {
+	if opts.Context != nil || text == "" || d.root.team.bare || s.fold().Finished() != nil {
 		return nil
 	}
 	if opts.ContextCodec == nil {

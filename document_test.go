@@ -121,6 +121,18 @@ var documents = []struct {
 		items:  []string{"message", "reasoning", "function_call", "function_call", "function_call_output", "function_call_output", "message"},
 	},
 	{
+		name: "added-input",
+		make: func(t *testing.T) *pawl.RunState {
+			s := runTo(nil, lookAndRefund)(t)
+			noError(t, s.AddInput(pawl.UserText("Hurry, please.")))
+			noError(t, s.Reject(s.Interruptions()[0], "bob", ""))
+			return s
+		},
+		status: pawl.StatusWaiting,
+		ends:   pawl.StatusFinished,
+		items:  []string{"message", "reasoning", "function_call", "function_call", "function_call_output", "function_call_output", "message", "message"},
+	},
+	{
 		name:   "in-doubt",
 		make:   runTo(nil, mailOnly),
 		status: pawl.StatusWaiting,

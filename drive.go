@@ -20,9 +20,10 @@ type drive struct {
 	root    *frame
 	frames  map[string]*frame // of the nested runs that were driven here, by name
 	resumed bool
-	context string      // the context value of the options, to be recorded
-	staged  []Decision  // submitted, for the state of an error
-	stays   func() bool // says of the claimed run that it is not to be driven; may be nil
+	context string           // the context value of the options, to be recorded
+	staged  []Decision       // submitted, for the state of an error
+	input   []journal.Record // so is this
+	stays   func() bool      // says of the claimed run that it is not to be driven; may be nil
 
 	m          *machine.Machine
 	claimed    *journal.Claimed
@@ -58,6 +59,7 @@ type drive struct {
 	leaseEnd atomic.Int64
 	keeper   keeper // of the lease
 	wake     chan struct{}
+	nudged   atomic.Bool // somebody put something in the inbox that can wait for the effect in flight
 	wakeable *wakeable
 	calling  atomic.Pointer[wakeable] // of what keeps the driver busy
 	lent     atomic.Pointer[wakeable] // of a transactional body
@@ -93,7 +95,7 @@ func (d *drive) state() *RunState {
 		return nil
 	}
 	s := newState(d.records, d.unsaved)
-	s.staged = d.staged
+	s.staged, s.input = d.staged, d.input
 	return s
 }
 

@@ -37,6 +37,18 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		}})
 		return err
 	},
+	"pawl: run r: the run takes no more input: the run has ended": func(t *testing.T) error {
+		var r pawl.Runner
+		must(t)(r.Run(t.Context(), agentWith(newScript(says("done"))), pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+		return r.AddInput(t.Context(), "r", pawl.UserText("more"))
+	},
+	"pawl: run r: the run takes no more input: it is cancelled": func(t *testing.T) error {
+		r, _, _ := waiting5(t)
+		if err := r.Cancel(t.Context(), "r", "ann", ""); err != nil {
+			return err
+		}
+		return r.AddInput(t.Context(), "r", pawl.UserText("more"))
+	},
 	"pawl: RunOptions.ContextCodec: it is of type int, and the codec is for string": func(t *testing.T) error {
 		return runs(t, func(_ *pawl.Agent, o *pawl.RunOptions) { o.Context, o.ContextCodec = 7, pawl.JSONContext[string]() })
 	},

@@ -102,7 +102,7 @@ var errorsOfPawl = map[string]func(error) bool{
 	"OutputError": as[*pawl.OutputError], "PanicError": as[*pawl.PanicError], "TimeoutError": as[*pawl.TimeoutError],
 	"SessionAmbiguousError": as[*pawl.SessionAmbiguousError], "JournalError": as[*pawl.JournalError],
 	"SessionBusyError": as[*pawl.SessionBusyError], "SessionWaitingError": as[*pawl.SessionWaitingError],
-	"ContextError":    as[*pawl.ContextError],
+	"ErrInputRefused": is(pawl.ErrInputRefused), "ContextError": as[*pawl.ContextError],
 	"SupersededError": as[*pawl.SupersededError], "LostRangeError": as[*pawl.LostRangeError], "FilterError": as[*pawl.FilterError],
 	"GuardrailError": as[*pawl.GuardrailError], "TripwireError": as[*pawl.TripwireError],
 }

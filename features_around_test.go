@@ -47,5 +47,31 @@ var aroundFeatures = []feature{
 	{"K13.02", TestHooksInNestedRuns},
 	{"K13.03", TestHookPanics},
 	{"K13.04", TestHooksOverAPause},
+	{"5.02", func(t *testing.T) { // what can be done with a state
+		_, _, s := waiting5(t)
+		other := viaJSON(t, s)
+		if err := s.Approve(s.Interruptions()[0], "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Reject(other.Interruptions()[0], "bob", "no"); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.AddInput(pawl.UserText("more")); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			state   *pawl.RunState
+			verdict string
+			pending int
+		}{{s, "approve", 0}, {other, "reject", 1}, {viaJSON(t, other), "reject", 1}} {
+			if staged := tt.state.Staged(); len(staged) != 1 || string(staged[0].Verdict) != tt.verdict || len(tt.state.Interruptions()) != 0 || len(tt.state.PendingInput()) != tt.pending {
+				t.Errorf("staged %v, pending %v", staged, tt.state.PendingInput())
+			}
+		}
+		if other.ClearPendingInput(); len(other.PendingInput()) != 0 {
+			t.Errorf("pending %v", other.PendingInput())
+		}
+	}},
 	{"5.06", TestContextCodec},
+	{"5.10", TestAddInput},
 }

@@ -281,7 +281,7 @@ func (d *drive) callHook(name string, hook func(context.Context)) {
 			d.hookFailed(&PanicError{In: "hook " + name, Value: v, Stack: string(debug.Stack())})
 		}
 	}()
-	hook(d.bg)
+	hook(context.WithValue(d.bg, inHook{}, d))
 }
 
 // hookFailed reports what went wrong in a hook.

@@ -94,10 +94,12 @@ func (d *drive) postUnsaved() (posted bool) {
 }
 
 // recordLate records what stands in the inbox of a run that nobody drives, if a late
-// result or a finding is there: it takes the run for a moment, and nothing is started.
+// result, a finding or added input is there: it takes the run for a moment, and nothing is started.
 func (r *Runner) recordLate(ctx context.Context, run string) error {
 	entries, err := r.store().Inbox(ctx, run)
-	if err != nil || !slices.ContainsFunc(entries, func(e journal.Entry) bool { return strings.HasPrefix(e.Key, lateKey) }) {
+	if err != nil || !slices.ContainsFunc(entries, func(e journal.Entry) bool {
+		return strings.HasPrefix(e.Key, lateKey) || strings.HasPrefix(e.Key, inputPrefix)
+	}) {
 		return err
 	}
 	d := r.newDrive(ctx, nil)

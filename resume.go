@@ -51,7 +51,7 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		}
 		return s.refused(err)
 	}
-	ended := stored.fold().Finished() != nil && !isNew && (given == nil || len(given.staged) == 0)
+	ended := stored.fold().Finished() != nil && !isNew && (given == nil || len(given.staged)+len(given.input) == 0)
 	if d.root.team, err = d.r.teamFor(ctx, agent, stored, ended); err != nil {
 		return refused(err)
 	}
@@ -79,7 +79,7 @@ func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *
 		return refused(err)
 	}
 	if given != nil {
-		d.staged = given.staged
+		d.staged, d.input = given.staged, given.input
 		if err := stored.checkEdits(d.root.team.find(stored.fold().Agent()), given.staged); err != nil {
 			return err
 		}
@@ -149,6 +149,9 @@ func (d *drive) reopen(ctx context.Context, stored, given *RunState, isNew bool)
 		if err := stored.submit(ctx, d.store, d.staged); err != nil {
 			return behind(err, stored, given)
 		}
+		if err := stored.submitInput(ctx, d.store, d.input); err != nil {
+			return err
+		}
 		if stored.fold().Finished() != nil {
 			return d.lookBack(ctx, stored)
 		}
@@ -193,11 +196,11 @@ func (d *drive) lookBack(ctx context.Context, ended *RunState) error {
 			return ended.refused(err)
 		}
 	}
-	d.staged, d.records, d.m = nil, ended.records, ended.fold()
+	d.staged, d.input, d.records, d.m = nil, nil, ended.records, ended.fold()
 	return nil
 }
 
-// tooLate refuses decisions that were submitted when somebody else had just brought the run
+// tooLate refuses decisions and input that were submitted when somebody else had just brought the run
 // to its end, unless they are the recorded ones.
 func (d *drive) tooLate() error {
 	s := newState(d.records, nil)
@@ -209,6 +212,11 @@ func (d *drive) tooLate() error {
 		}
 		if err != nil && !errors.Is(err, machine.ErrSame) {
 			return s.refused(fmt.Errorf("somebody else has just finished the run: %w", s.refusal(err)))
+		}
+	}
+	for _, rec := range d.input {
+		if !s.took(rec) {
+			return s.refused(fmt.Errorf("%w: somebody else has just finished it", ErrInputRefused))
 		}
 	}
 	return nil
@@ -244,7 +252,10 @@ func (d *drive) adopt(ctx context.Context, given *RunState) error {
 	}
 	// Nothing in this store was released by whoever had the run elsewhere.
 	d.claimed.Gone = owner.Gone(m.Owner())
-	return given.submit(ctx, d.store, given.staged)
+	if err := given.submit(ctx, d.store, given.staged); err != nil {
+		return err
+	}
+	return given.submitInput(ctx, d.store, given.input)
 }
 
 // attach goes on with a run that Run found in the store.

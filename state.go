@@ -10,16 +10,17 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// RunState is a run as it was at one moment: its ledger, and decisions staged on
-// this copy. Two states of one run do not share decisions. It is not safe for
+// RunState is a run as it was at one moment: its ledger, and decisions and input staged on
+// this copy. Two states of one run do not share them. It is not safe for
 // concurrent use.
 //
 // Resuming from a state whose run is in the Runner's store takes from it the run's
-// id, its position and the staged decisions; the store says the rest.
+// id, its position and what is staged; the store says the rest.
 type RunState struct {
 	records ledger           // shared, never changed
 	unsaved []journal.Record // facts the store did not take
 	staged  []Decision
+	input   []journal.Record // added, and not submitted
 	machine *machine.Machine // the fold of records, for questions
 }
 
@@ -211,7 +212,7 @@ func (s *RunState) refused(err error) error { return &RunError{Run: s.Run(), Sta
 
 // Fork returns a copy of the run as a run of its own, with the given id: its calls
 // have keys of their own, so an effect of both runs happens twice. It has no session
-// unless one is given when it is resumed. Staged decisions are copied. ErrFork if the run
+// unless one is given when it is resumed. Staged decisions and input are copied. ErrFork if the run
 // has ended, if a call may be running or is in doubt, or if the server holds the
 // conversation object, which two runs cannot share.
 func (s *RunState) Fork(id string) (*RunState, error) {
@@ -235,6 +236,6 @@ func (s *RunState) Fork(id string) (*RunState, error) {
 	rec := journal.Encode(fact, newSalt())
 	f := newState(s.records, nil)
 	f.records.add([]journal.Record{rec})
-	f.staged = append([]Decision(nil), s.staged...)
+	f.staged, f.input = append([]Decision(nil), s.staged...), s.input
 	return f, nil
 }

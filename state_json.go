@@ -33,7 +33,7 @@ func newSalt() (salt [16]byte) {
 }
 
 // MarshalJSON writes the state as a document of schema pawl.run/1: the ledger, and the
-// decisions staged on this copy. The document may pass through any JSON tool: what
+// decisions and input staged on this copy. The document may pass through any JSON tool: what
 // must keep its bytes is held in strings.
 //
 // The document has what the model and the tools said, no credentials, and
@@ -69,6 +69,9 @@ func (s *RunState) MarshalJSON() ([]byte, error) {
 			dst = d.appendJSON(dst)
 		}
 		dst = append(dst, ']')
+	}
+	if len(s.input) > 0 {
+		dst = appendRecords(dst, `,"input":[`, s.input)
 	}
 	return append(dst, '}'), nil
 }
@@ -153,6 +156,8 @@ func readState(data []byte) (*RunState, error) {
 			records, err = readRecords(value)
 		case "unsaved":
 			s.unsaved, err = readRecords(value)
+		case "input":
+			s.input, err = readRecords(value)
 		case "staged":
 			err = jsonscan.Array(value, func(v []byte) error {
 				d, err := readDecision(v)
@@ -181,6 +186,9 @@ func readState(data []byte) (*RunState, error) {
 		if _, err := journal.Decode(s.unsaved[i]); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.checkInput(); err != nil {
+		return nil, err
 	}
 	return s, s.checkStaged()
 }

@@ -18,6 +18,9 @@ func (f *Frame) followed() bool {
 // Pending returns the input that waits for its turn, oldest first [M21.1].
 func (f *Frame) Pending() []*journal.Added { return f.added[f.admitted:] }
 
+// Added returns all the input that came later, oldest first [M21.1].
+func (f *Frame) Added() []*journal.Added { return f.added }
+
 // inputGuarded says that the oldest pending input is to be checked [M21.3].
 func (f *Frame) inputGuarded() bool {
 	guarded := f.started.Guards != journal.GuardsNone
