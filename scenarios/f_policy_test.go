@@ -223,11 +223,13 @@ func s79() scenario {
 another one has its name and takes other arguments, the approved call must not run: the caller gets a typed error before
 anything happened, and the run can still be resumed with the tool that was asked about, which then runs once, by the approval
 that was given. By option a call whose tool is gone is answered with that. A tool with another description is the same tool.
-(Tools of MCP servers and handoffs are not part of this yet.)`,
+So it is if its name
+is that of a handoff now. (Tools of MCP servers are not part of this yet.)`,
 		sources: []string{"https://github.com/openai/openai-agents-python/pull/4145"},
 		variants: []variant{
 			{name: "removed", play: func(w *world) { s79Changed(w, other) }},
 			{name: "other arguments", play: func(w *world) { s79Changed(w, changed) }},
+			{name: "a handoff now", play: s79Handoff},
 			{name: "removed, tell the model", play: func(w *world) {
 				s79Start(w, `Tool "del" not found. Available tools: other.`)
 				w.do(request{Decide: []decision{approve("c1")}, Tools: []tool{other}, TellModel: true})
@@ -268,13 +270,25 @@ func s79Changed(w *world, now tool) {
 	w.effects("del c1")
 }
 
+func s79Handoff(w *world) {
+	s79Start(w, "deleted")
+	w.do(request{Decide: []decision{approve("c1")}, Team: []member{{Name: "Desk", Transfers: []transfer{{To: 1, Name: "del"}}}, {Name: "Other"}}})
+	w.fails("tool changed")
+	w.effects()
+	w.hands("Desk")
+	w.resume()
+	w.ends("done")
+	w.effects("del c1")
+}
+
 func s82() scenario {
 	s := scenario{
 		id: "S82",
 		script: `A tool needs approval: always, or by a rule that looks at the arguments. Whichever way the run is driven, the tool
 does nothing before somebody decided: not at the start, not on a resume without a decision, and not at all if it is rejected.
 A call that the rule lets pass runs without a question, also next to one that waits. There is one place where a call is let
-through, for every way to drive a run. (Nested agents, tools of MCP servers and handoffs are not part of this yet.)`,
+through, for every way to drive a run, also for an agent that was called as a tool, or handed the conversation. (Tools of MCP
+servers are not part of this yet.)`,
 		sources: []string{
 			"https://github.com/mastra-ai/mastra/issues/14996",
 			"https://github.com/sgolestane/java-agent/issues/58",
@@ -283,7 +297,9 @@ through, for every way to drive a run. (Nested agents, tools of MCP servers and 
 	for name, t := range map[string]tool{"static": {Name: "t", Output: "o", Gated: true}, "dynamic": {Name: "t", Output: "o", GatedFrom: 5}} {
 		s.variants = append(s.variants,
 			variant{name: name + " gate, approved", play: func(w *world) { s82Play(w, t, approve("c1"), "o", "t c1") }},
-			variant{name: name + " gate, rejected", play: func(w *world) { s82Play(w, t, reject("c1", "no"), "no") }})
+			variant{name: name + " gate, rejected", play: func(w *world) { s82Play(w, t, reject("c1", "no"), "no") }},
+			variant{name: name + " gate, nested", play: func(w *world) { s82Nested(w, t) }},
+			variant{name: name + " gate, after a handoff", play: func(w *world) { s82Handed(w, t) }})
 	}
 	slices.SortFunc(s.variants, func(a, b variant) int { return strings.Compare(a.name, b.name) })
 	s.variants = append(s.variants, variant{name: "dynamic gate, one passes", play: s82Passes})
@@ -307,6 +323,44 @@ func s82Play(w *world, t tool, d decision, output string, effects ...string) {
 	w.resume(d)
 	w.ends("done")
 	w.effects(effects...)
+}
+
+func s82Nested(w *world, t tool) {
+	w.Helper()
+	w.setup.Team = []member{{Name: "Desk", Runs: []int{1}}, {Name: "Clerk", Tools: []tool{t}}}
+	w.model(
+		turn("user go", asks("m1", "clerk", "it")),
+		turn("user it", call("c1", "t"), call("c2", "t")),
+		turn("user it; call c1 t; call c2 t; output c1 o; output c2 no", says("well")),
+		turn("user go; call m1 clerk; output m1 well", says("done")),
+	)
+	s82Decides(w, 2)
+	w.effects("t c1")
+}
+
+func s82Handed(w *world, t tool) {
+	w.Helper()
+	w.setup.Team = []member{{Name: "Desk", Transfers: []transfer{{To: 1}}}, {Name: "Clerk", Tools: []tool{t}}}
+	const handed = `user go; call h1 transfer_to_clerk; output h1 {"assistant":"Clerk"}`
+	w.model(
+		turn("user go", call("h1", "transfer_to_clerk")),
+		turn(handed, call("c1", "t"), call("c2", "t")),
+		turn(handed+"; call c1 t; call c2 t; output c1 o; output c2 no", says("done")),
+	)
+	s82Decides(w, 2)
+	w.effects("t c1", "transfer_to_clerk h1")
+}
+
+// s82Decides approves the first of two calls that wait after so many requests, and rejects the other.
+func s82Decides(w *world, requests int) {
+	w.Helper()
+	w.start("go")
+	w.waits("c1", "c2")
+	w.resume()
+	w.waits("c1", "c2")
+	w.requests(requests)
+	w.resume(approve("c1"), reject("c2", "no"))
+	w.ends("done")
 }
 
 func s82Passes(w *world) {

@@ -22,21 +22,18 @@ func s88() scenario {
 		script: `A run has used 10 tokens of input and 5 of output when it waits for an approval. Its state is saved twice, and
 from each copy a fork goes on, which uses 7 and 3 more. Each fork has used 17 and 8, in two requests: what was used before
 the pause is counted, and once. The state they came from still says 10 and 5.
-(Nested agents and compaction are not part of this yet.)`,
+If an agent that is called as a tool
+has used 4 and 2 of it before the pause, that is counted once in each fork, too. (Compaction is not part of this yet.)`,
 		sources: []string{
 			"https://github.com/openai/openai-agents-js/pull/1451",
 			"https://github.com/openai/openai-agents-python/pull/4479",
 		},
-		variants: []variant{{play: s88Play}},
+		variants: []variant{{name: "one agent", play: s88Play}, {name: "nested agent", play: s88Nested}},
 	}
 }
 
 func s88Play(w *world) {
 	w.setup.Tools, w.setup.Session = []tool{{Name: "t", Output: "o", Gated: true}}, noSession
-	using := func(s pawltest.ResponsesStep, input, output int64) pawltest.ResponsesStep {
-		s.Reply.Usage = &pawltest.ResponsesUsage{InputTokens: input, OutputTokens: output}
-		return s
-	}
 	second := using(turn("user go; call c1 t; output c1 o", says("done")), 7, 3)
 	w.model(using(turn("user go", call("c1", "t")), 10, 5), second, second)
 	w.forked = true
@@ -66,6 +63,30 @@ func s88Play(w *world) {
 	if diff := cmp.Diff(source.seen, newOutcome(again.Result(), nil).seen); diff != "" {
 		w.Errorf("the state the forks came from has changed (-before +after):\n%s", diff)
 	}
+}
+
+func s88Nested(w *world) {
+	w.setup.Team, w.setup.Session = bank(), noSession
+	rest := []pawltest.ResponsesStep{
+		using(turn("user move 5; call n1 move; output n1 moved", says("well")), 4, 2),
+		using(turn("user pay; call m1 bank; output m1 well", says("done")), 7, 3),
+	}
+	w.model(slices.Concat([]pawltest.ResponsesStep{
+		using(turn("user pay", asks("m1", "bank", "move 5")), 10, 5),
+		using(turn("user move 5", call("n1", "move")), 4, 2),
+	}, rest, rest)...)
+	w.forked = true
+	w.start("pay")
+	w.waits("n1")
+	w.usage(2, 14, 7)
+	source := w.last
+	for _, fork := range []string{"S88 a", "S88 b"} {
+		w.last = source
+		w.do(request{Decide: []decision{approve("n1")}, Fork: fork})
+		w.ends("done")
+		w.usage(4, 25, 12)
+	}
+	w.effects("move n1", "move n1")
 }
 
 // usage checks what the run has used according to the last call.

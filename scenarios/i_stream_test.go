@@ -319,9 +319,9 @@ func s98Nested(w *world) {
 	)
 	w.start("pay")
 	w.waits("n1")
-	w.used(2, 0, 14, 7)
+	w.usage(2, 14, 7)
 	w.resume(approve("n1"))
 	w.ends("done")
-	w.used(4, 0, 25, 12)
+	w.usage(4, 25, 12)
 	w.effects("move n1")
 }

@@ -33,7 +33,8 @@ type symmetric struct {
 }
 
 // Streaming changes nothing but what is shown meanwhile: whatever a run is made of, the bytes of its requests, its session,
-// what its tools did, what the caller got and what it used are the same [G3]. Ids and the clock are fixed.
+// what its tools did, what the caller got and what it used are the same [G3], and hooks are told the same and change nothing.
+// Ids and the clock are fixed.
 func TestSymmetry(t *testing.T) {
 	cases := slices.Concat(plainCases(), toolCases(), doubtCases(), approvalCases(), failureCases(), outputCases(), handoffCases(),
 		nestedCases(), managedCases(), sessionCases(), guardCases(), handlerCases())
@@ -45,11 +46,17 @@ func TestSymmetry(t *testing.T) {
 		}
 		names[c.name] = true
 		t.Run(c.name, func(t *testing.T) {
-			blocking, streamed := c.in(t, run), c.in(t, stream)
-			if diff := gocmp.Diff(blocking, streamed); diff != "" {
-				differences++
-				t.Errorf("a stream differs (-run +stream):\n%s", diff)
+			different := func(what string, a, b trail) {
+				if diff := gocmp.Diff(a, b); diff != "" {
+					differences++
+					t.Errorf("%s (-without +with):\n%s", what, diff)
+				}
 			}
+			plain, told := c.in(t, run, false), c.in(t, run, true)
+			different("a stream differs", plain, c.in(t, stream, false))
+			different("a stream with hooks differs", told, c.in(t, stream, true))
+			told.Told = nil
+			different("a run with hooks differs", plain, told)
 		})
 	}
 	fmt.Printf("symmetry: %d cases, %d differences\n", len(cases), differences)
@@ -64,15 +71,19 @@ type trail struct {
 	Session  []string
 	Did      []string // what tools did
 	Outcomes []seen
+	Told     []string // what hooks were told, in any order, because tools end in any order
 }
 
-// in plays a case in a mode, with a clock of its own.
-func (c symmetric) in(t *testing.T, m mode) (got trail) {
+// in plays a case in a mode, with or without hooks, with a clock of its own.
+func (c symmetric) in(t *testing.T, m mode, hooked bool) (got trail) {
 	synctest.Test(t, func(t *testing.T) {
 		server := pawltest.NewResponsesServer(t, &pawltest.ResponsesOptions{Steps: c.steps, InMemory: true})
 		k := &kit{T: t, mode: m, server: server, session: session.NewMemory("chat")}
 		k.agent = k.named("Desk")
 		k.opts = &pawl.RunOptions{ID: "run", Session: k.session}
+		if hooked {
+			k.opts.Hooks = k.hooks()
+		}
 		c.play(k)
 		if got := k.summary(); got != c.want {
 			t.Errorf("%s: it ended %q, want %q (%s)", m, got, c.want, k.last.Error)
@@ -94,12 +105,31 @@ type kit struct {
 	last    *outcome
 	seen    []seen
 
-	mu  sync.Mutex
-	did []string
+	mu   sync.Mutex
+	did  []string
+	told []string
+}
+
+// hooks note what they are told.
+func (k *kit) hooks() *pawl.Hooks {
+	tells := func(format string, args ...any) { k.told = append(k.told, fmt.Sprintf(format, args...)) }
+	return &pawl.Hooks{
+		AgentStart: func(_ context.Context, ev *pawl.AgentStart) { tells("%s starts in turn %d", ev.Agent.Name, ev.Turn) },
+		AgentEnd:   func(_ context.Context, ev *pawl.AgentEnd) { tells("%s ends with %v", ev.Agent.Name, ev.Output) },
+		ModelStart: func(_ context.Context, ev *pawl.ModelStart) {
+			tells("%s asks in turn %d: %d items", ev.Agent.Name, ev.Turn, len(ev.Input))
+		},
+		ModelEnd: func(_ context.Context, ev *pawl.ModelEnd) { tells("%s is answered: %v", ev.Agent.Name, ev.Items) },
+		Handoff:  func(_ context.Context, ev *pawl.HandoffDone) { tells("%s to %s", ev.From.Name, ev.To.Name) },
+		ToolStart: func(_ context.Context, ev *pawl.ToolStart) {
+			tells("%s starts %s, attempt %d", ev.Tool, ev.ID, ev.Attempt)
+		},
+		ToolEnd: func(_ context.Context, ev *pawl.ToolEnd) { tells("%s ends %s: %s", ev.Tool, ev.ID, ev.Output) },
+	}
 }
 
 func (k *kit) trail() trail {
-	got := trail{Outcomes: k.seen, Did: slices.Sorted(slices.Values(k.did))}
+	got := trail{Outcomes: k.seen, Did: slices.Sorted(slices.Values(k.did)), Told: slices.Sorted(slices.Values(k.told))}
 	for _, r := range k.server.Requests() {
 		body := bytes.Replace(r.Body, []byte(`"stream":true,`), nil, 1)
 		got.Requests = append(got.Requests, string(bytes.Replace(body, []byte(`,"stream":true`), nil, 1)))
