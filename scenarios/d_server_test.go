@@ -10,7 +10,7 @@ import (
 
 // Group D: the server holds the conversation.
 
-func serverManaged() []scenario { return []scenario{s58(), s59(), s61(), s62()} }
+func serverManaged() []scenario { return []scenario{s58(), s59(), s61(), s62(), s64(), s65()} }
 
 // pointer is how a run says what it continues.
 type pointer string

@@ -39,7 +39,7 @@ type world struct {
 	withheld  bool                                  // what a guardrail tripped on is nowhere but in the answer that the model gave
 	reused    bool                                  // the model uses ids of calls again
 	unordered bool                                  // requests come in any order
-	broken    int                                   // requests that are to get no answer
+	broken    int                                   // requests that are to be refused, cut off, or answered without an id
 	foreign   int                                   // requests to the server, before all others, that are not of the run
 	notOurs   func(*pawltest.ResponsesRequest) bool // says so of the others
 	forked    bool                                  // the run has been forked, so there is no one conversation
