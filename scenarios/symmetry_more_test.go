@@ -336,7 +336,7 @@ func sessionCases() []symmetric {
 		{"superseded", script(answers(call("c1", "g")), answers(says("two"))), func(k *kit) {
 			k.agent.Tools = []pawl.Tool{k.tool("g", gated)}
 			k.start("go")
-			k.opts.ID, k.opts.Supersede = "second", true
+			k.opts.ID, k.opts.Supersede, k.elsewhere = "second", true, true
 			k.start("on")
 		}, "finished two"},
 		{"session refused to wait", script(answers(call("c1", "g"))), func(k *kit) {

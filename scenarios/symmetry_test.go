@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ type symmetric struct {
 
 // Streaming changes nothing but what is shown meanwhile: whatever a run is made of, the bytes of its requests, its session,
 // what its tools did, what the caller got and what it used are the same [G3], and hooks are told the same and change nothing.
-// Ids and the clock are fixed.
+// What streams show of a run is what a watch of it shows [S12.1]. Ids and the clock are fixed.
 func TestSymmetry(t *testing.T) {
 	cases := slices.Concat(plainCases(), toolCases(), doubtCases(), approvalCases(), failureCases(), outputCases(), handoffCases(),
 		nestedCases(), managedCases(), sessionCases(), guardCases(), handlerCases())
@@ -71,7 +72,9 @@ type trail struct {
 	Session  []string
 	Did      []string // what tools did
 	Outcomes []seen
-	Told     []string // what hooks were told, in any order, because tools end in any order
+	// Watched is what a watch of the run shows of items, tools and agents, and Told what hooks were told; in any order,
+	// because tools end in any order.
+	Watched, Told []string
 }
 
 // in plays a case in a mode, with or without hooks, with a clock of its own.
@@ -105,6 +108,9 @@ type kit struct {
 	last    *outcome
 	seen    []seen
 
+	shown     []string // what streams of the run showed that is recorded
+	elsewhere bool     // somebody else closed the run, which no stream of its own shows
+
 	mu   sync.Mutex
 	did  []string
 	told []string
@@ -130,6 +136,13 @@ func (k *kit) hooks() *pawl.Hooks {
 
 func (k *kit) trail() trail {
 	got := trail{Outcomes: k.seen, Did: slices.Sorted(slices.Values(k.did)), Told: slices.Sorted(slices.Values(k.told))}
+	got.Watched = k.watch()
+	if k.mode == stream && !k.elsewhere {
+		if diff := gocmp.Diff(k.shown, got.Watched); diff != "" {
+			k.Errorf("a watch does not show what the streams showed (-streams +watch):\n%s", diff)
+		}
+	}
+	slices.Sort(got.Watched)
 	for _, r := range k.server.Requests() {
 		body := bytes.Replace(r.Body, []byte(`"stream":true,`), nil, 1)
 		got.Requests = append(got.Requests, string(bytes.Replace(body, []byte(`,"stream":true`), nil, 1)))
@@ -201,7 +214,7 @@ func (k *kit) start(text string) *kit { return k.startWith(item.UserText(text)) 
 
 func (k *kit) startWith(input ...item.Item) *kit {
 	if k.mode == stream {
-		return k.note(pawl.Collect(k.runner.Stream(k.Context(), k.agent, input, k.opts)))
+		return k.note(k.collect(k.runner.Stream(k.Context(), k.agent, input, k.opts)))
 	}
 	return k.note(k.runner.Run(k.Context(), k.agent, input, k.opts))
 }
@@ -224,9 +237,62 @@ func (k *kit) resumeFrom(from pawl.Resumable) *kit {
 	opts := *k.opts
 	opts.ID, opts.ConversationID, opts.PreviousResponseID, opts.AutoPreviousResponseID = "", "", "", false
 	if k.mode == stream {
-		return k.note(pawl.Collect(k.runner.ResumeStream(k.Context(), k.agent, from, &opts)))
+		return k.note(k.collect(k.runner.ResumeStream(k.Context(), k.agent, from, &opts)))
 	}
 	return k.note(k.runner.Resume(k.Context(), k.agent, from, &opts))
+}
+
+// collect reads a stream and notes what it shows of the run.
+func (k *kit) collect(events iter.Seq2[pawl.Event, error]) (*pawl.Result, error) {
+	ours, first := false, false // of the run; shown at the beginning of every stream
+	return pawl.Collect(func(yield func(pawl.Event, error) bool) {
+		for ev, err := range events {
+			if begun, is := ev.(*pawl.RunStarted); is {
+				ours, first = begun.Run == "run", begun.Resumed
+			} else if text := recorded(ev); text != "" {
+				if ours && !first {
+					k.shown = append(k.shown, text)
+				}
+				first = false
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	})
+}
+
+// watch returns what a watch shows of the run up to its end, or up to where nothing more happens.
+func (k *kit) watch() (list []string) {
+	ctx, cancel := context.WithTimeout(k.Context(), time.Hour)
+	defer cancel()
+	k.runner.Agents = []*pawl.Agent{k.agent}
+	for ev, err := range k.runner.Watch(ctx, "run", pawl.Cursor{}) {
+		if err != nil {
+			break
+		}
+		if text := recorded(ev.Event); text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// recorded says what an event tells of the ledger, nothing of one that a stream and a watch show in ways of their own.
+func recorded(ev pawl.Event) string {
+	switch ev := ev.(type) {
+	case *pawl.ItemCreated:
+		return fmt.Sprintf("turn %d: %s %s", ev.Turn, ev.Name, ev.Item.Raw())
+	case *pawl.ToolStarted:
+		return fmt.Sprintf("%s %s, attempt %d, key %s", ev.Tool, ev.CallID, ev.Attempt, ev.Key)
+	case *pawl.AgentUpdated:
+		return "now " + cmp.Or(ev.Agent.Name, ev.Agent.Key)
+	case *pawl.Nested:
+		if text := recorded(ev.Event); text != "" {
+			return fmt.Sprintf("%s %v: %s", ev.Call, ev.Route, text)
+		}
+	}
+	return ""
 }
 
 func (k *kit) note(res *pawl.Result, err error) *kit {
