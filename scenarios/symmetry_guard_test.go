@@ -157,3 +157,33 @@ func handlerCases() []symmetric {
 		}, "cancelled tripped"},
 	}
 }
+
+func addedCases() []symmetric {
+	add := func(k *kit, text string) {
+		if err := k.runner.AddInput(k.Context(), "run", pawl.UserText(text)); err != nil {
+			k.Fatal(err)
+		}
+	}
+	waits := func(k *kit) {
+		k.agent.Tools = []pawl.Tool{k.tool("t", gated)}
+		k.start("go")
+	}
+	return []symmetric{
+		{"input added while it waits", once(call("c1", "t")), func(k *kit) {
+			waits(k)
+			add(k, "and hurry")
+			k.resume(approve("c1"))
+		}, "finished done"},
+		{"input added twice", once(call("c1", "t")), func(k *kit) {
+			waits(k)
+			add(k, "one")
+			add(k, "two")
+			k.resume(reject("c1", "no"))
+		}, "finished done"},
+		{"input added after a failure", script(refusing(400), answers(says("heard")), answers(says("done"))), func(k *kit) {
+			k.start("go")
+			add(k, "please")
+			k.resume()
+		}, "finished done"},
+	}
+}

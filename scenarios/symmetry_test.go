@@ -38,7 +38,7 @@ type symmetric struct {
 // What streams show of a run is what a watch of it shows [S12.1]. Ids and the clock are fixed.
 func TestSymmetry(t *testing.T) {
 	cases := slices.Concat(plainCases(), toolCases(), doubtCases(), approvalCases(), failureCases(), outputCases(), handoffCases(),
-		nestedCases(), managedCases(), sessionCases(), guardCases(), handlerCases())
+		nestedCases(), managedCases(), sessionCases(), guardCases(), handlerCases(), addedCases())
 	names := map[string]bool{}
 	differences := 0
 	for _, c := range cases {
