@@ -162,6 +162,18 @@ func (d *drive) hold(now time.Time) error {
 
 func (d *drive) stop(cause error) { d.cancel(cause) }
 
+// due is when somebody should look at the run again: what it waits for may come in, or a
+// deadline may pass.
+func (d *drive) due() time.Time {
+	if len(d.unsaved) > 0 || d.m.Status() != machine.Waiting {
+		return time.Time{}
+	}
+	if at := wakes(d.m, 0); !at.IsZero() {
+		return at
+	}
+	return journal.Never
+}
+
 // release ends the claim, which says that nothing started under it can still act. If
 // a body was left running and the ledger does not say so, the claim runs out instead.
 func (d *drive) release() {
@@ -170,7 +182,7 @@ func (d *drive) release() {
 	}
 	posted := d.postUnsaved()
 	if !d.left || len(d.unsaved) == 0 {
-		d.store.Release(d.bg, d.claimedRun, d.epoch)
+		d.store.Release(d.bg, d.claimedRun, d.epoch, d.due())
 		if posted {
 			d.r.recordLate(d.bg, d.claimedRun)
 		}

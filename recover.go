@@ -102,8 +102,8 @@ func (r *Runner) Recover(ctx context.Context, opts *RecoverOptions) error {
 // expired. Any number of processes may supervise one store: a run is driven by one of them.
 //
 // A run that cannot be recovered is reported to Each and tried again after a pause that
-// doubles, up to five minutes, or when something happens to it. A parked run costs a row
-// of a listing at each look; its ledger is read again when it has changed.
+// doubles, up to five minutes, or when something happens to it. A run that waits costs
+// nothing: whoever left it said when it is due.
 //
 // When ctx ends nothing more is taken up, what is being driven stops within Runner.Grace
 // and stays resumable, and Supervise returns nil. An error is a *ConfigError, before

@@ -111,11 +111,11 @@ func (g *gravestone) Renew(ctx context.Context, run string, epoch uint64, ttl ti
 	return g.Driver.Renew(ctx, run, epoch, ttl)
 }
 
-func (g *gravestone) Release(ctx context.Context, run string, epoch uint64) error {
+func (g *gravestone) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
 	if g.dead.Load() {
 		return errDead
 	}
-	return g.Driver.Release(ctx, run, epoch)
+	return g.Driver.Release(ctx, run, epoch, due)
 }
 
 // payer is an agent of that name whose model calls charge once, and then says "done" as often as

@@ -64,11 +64,11 @@ func (w *watch) tell(run RecoveredRun) {
 // page is how many runs are listed at a time.
 const page = 200
 
-// look goes over the open runs once, the newest first, and begins with those that may be
+// look goes over the open runs that are due once, the newest first, and begins with those that may be
 // recovered. It waits for a slot, not for the runs.
 func (w *watch) look(ctx context.Context) error {
 	open := make(map[string]bool)
-	q := journal.Query{Open: true, Limit: page}
+	q := journal.Query{Open: true, Due: true, Limit: page}
 	for {
 		infos, err := w.r.store().List(ctx, q)
 		if err != nil {

@@ -34,8 +34,9 @@ type Driver interface {
 	// Renew extends the claim's lease; ErrFenced if the epoch is not current.
 	Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error
 	// Release ends the claim; its epoch is not current any more. Releasing a
-	// claim that is not current does nothing.
-	Release(ctx context.Context, run string, epoch uint64) error
+	// claim that is not current does nothing. due is when somebody should look at the
+	// run again, see Query.Due: the zero time is at once, Never only when an entry is posted.
+	Release(ctx context.Context, run string, epoch uint64, due time.Time) error
 
 	// Append adds the records after record number after, all or none, and
 	// commits the companions with them. It returns ErrFenced if the epoch is not
@@ -153,12 +154,18 @@ type Entry struct {
 	Body Record
 }
 
+// Never is the due time of a run that is not due before an entry is posted.
+var Never = time.UnixMilli(1 << 62)
+
 // Query selects runs.
 type Query struct {
 	// Session selects the runs bound to the session of that id.
 	Session string
 	// Open selects runs that have not ended.
 	Open bool
+	// Due selects open runs that somebody should look at: that were claimed and not released
+	// since, whose release named a time that has come, or that have an entry in their inbox.
+	Due bool
 	// Limit is the most runs to return; 0 means 100.
 	Limit int
 	// Before continues a listing: only runs created before this run;

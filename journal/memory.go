@@ -35,8 +35,9 @@ type memoryRun struct {
 	ended   bool
 	created time.Time
 	updated time.Time
-	epoch   uint64  // of the newest claim
-	holder  *Holder // the newest claim, nil if it was released
+	epoch   uint64    // of the newest claim
+	holder  *Holder   // the newest claim, nil if it was released
+	due     time.Time // when somebody should look at it; zero is at once
 	inbox   []memoryEntry
 }
 
@@ -89,7 +90,7 @@ func (m *Memory) Claim(ctx context.Context, run string, req ClaimRequest) (Claim
 	}
 	claim := Claim{Epoch: max(r.epoch, req.Above) + 1, Head: r.head, Previous: r.holder}
 	r.epoch = claim.Epoch
-	r.holder = &Holder{Epoch: claim.Epoch, Owner: req.Owner, Until: now.Add(req.TTL)}
+	r.holder, r.due = &Holder{Epoch: claim.Epoch, Owner: req.Owner, Until: now.Add(req.TTL)}, time.Time{}
 	return claim, nil
 }
 
@@ -108,14 +109,14 @@ func (m *Memory) Renew(ctx context.Context, run string, epoch uint64, ttl time.D
 }
 
 // Release implements Driver.
-func (m *Memory) Release(ctx context.Context, run string, epoch uint64) error {
+func (m *Memory) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	r := m.lock(run)
 	defer r.mu.Unlock()
 	if r.holds(epoch) {
-		r.holder = nil
+		r.holder, r.due = nil, due
 	}
 	return nil
 }
@@ -148,7 +149,8 @@ func (m *Memory) Append(ctx context.Context, run string, epoch, after uint64, re
 	}
 	rival, err := m.append(ctx, run, epoch, after, recs, with)
 	if rival != nil { // its lock is not taken under another run's
-		return &BusyError{Run: run, Open: rival.id, Holder: rival.info(time.Now()).Holder}
+		info, _ := rival.info(time.Now())
+		return &BusyError{Run: run, Open: rival.id, Holder: info.Holder}
 	}
 	return err
 }
@@ -344,8 +346,8 @@ func (m *Memory) List(ctx context.Context, q Query) ([]RunInfo, error) {
 	var infos []RunInfo
 	now := time.Now()
 	for _, r := range slices.Backward(runs) {
-		info := r.info(now)
-		if q.Session != "" && info.Session != q.Session || q.Open && info.Ended {
+		info, due := r.info(now)
+		if q.Session != "" && info.Session != q.Session || (q.Open || q.Due) && info.Ended || q.Due && !due {
 			continue
 		}
 		if len(infos) == limit {
@@ -356,14 +358,15 @@ func (m *Memory) List(ctx context.Context, q Query) ([]RunInfo, error) {
 	return infos, nil
 }
 
-func (r *memoryRun) info(now time.Time) RunInfo {
+// info is the run in a listing; due says that somebody should look at it.
+func (r *memoryRun) info(now time.Time) (info RunInfo, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info := RunInfo{Run: r.id, Session: r.bound.Session, Head: r.head, Created: r.created, Updated: r.updated, Ended: r.ended, Holder: r.live(now)}
+	info = RunInfo{Run: r.id, Session: r.bound.Session, Head: r.head, Created: r.created, Updated: r.updated, Ended: r.ended, Holder: r.live(now)}
 	for _, e := range r.inbox {
 		if !e.consumed {
 			info.Inbox++
 		}
 	}
-	return info
+	return info, info.Inbox > 0 || !r.due.After(now)
 }

@@ -12,10 +12,10 @@ import (
 const (
 	sqlNewRun = `INSERT INTO pawl_runs (run, created, updated) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING`
 	sqlRun    = `SELECT id, head, epoch, until, host, boot, pid, start FROM pawl_runs WHERE run = ?`
-	sqlClaim  = `UPDATE pawl_runs SET epoch = ?, until = ?, host = ?, boot = ?, pid = ?, start = ? WHERE id = ?`
+	sqlClaim  = `UPDATE pawl_runs SET epoch = ?, until = ?, host = ?, boot = ?, pid = ?, start = ?, due = 0 WHERE id = ?`
 	sqlRenew  = `UPDATE pawl_runs SET until = ? WHERE run = ? AND epoch = ? AND until IS NOT NULL`
 	// A released claim is no longer current: its epoch stays, to be counted on.
-	sqlRelease = `UPDATE pawl_runs SET until = NULL WHERE run = ? AND epoch = ?`
+	sqlRelease = `UPDATE pawl_runs SET until = NULL, due = ? WHERE run = ? AND epoch = ? AND until IS NOT NULL`
 )
 
 // A runRow is what pawl_runs says of a run and its claim.
@@ -99,12 +99,20 @@ func (s *Store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Du
 }
 
 // Release implements journal.Driver.
-func (s *Store) Release(ctx context.Context, run string, epoch uint64) error {
+func (s *Store) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
 	s.numbers.Delete(run)
 	return s.do(ctx, func(t *txn) error {
-		_, err := t.exec(sqlRelease, run, clamp(epoch))
+		_, err := t.exec(sqlRelease, dueTime(due), run, clamp(epoch))
 		return err
 	})
+}
+
+// dueTime is when a run is due, in the store's unit; 0 is at once.
+func dueTime(due time.Time) int64 {
+	if due.IsZero() {
+		return 0
+	}
+	return due.UnixMilli()
 }
 
 func badTTL(run string, ttl time.Duration) error {

@@ -19,6 +19,10 @@ const (
 	sqlListOpen        = sqlListed + `AND ended = 0 ORDER BY id DESC LIMIT ?`
 	sqlListSession     = sqlListed + `AND session = ? ORDER BY id DESC LIMIT ?`
 	sqlListSessionOpen = sqlListed + `AND session = ? AND ended = 0 ORDER BY id DESC LIMIT ?`
+	sqlDue             = `AND ended = 0 AND id IN (SELECT id FROM pawl_runs WHERE ended = 0 AND due <= ? UNION ALL SELECT run FROM pawl_inbox WHERE consumed = 0)
+		ORDER BY id DESC LIMIT ?`
+	sqlListDue        = sqlListed + sqlDue
+	sqlListSessionDue = sqlListed + `AND session = ? ` + sqlDue
 )
 
 // List implements journal.Driver. Runs are in the order of their first facts.
@@ -69,6 +73,10 @@ func selection(q journal.Query, below int64) (query string, args []any) {
 		limit = 100
 	}
 	switch {
+	case q.Due && q.Session == "":
+		return sqlListDue, []any{below, now(), limit}
+	case q.Due:
+		return sqlListSessionDue, []any{below, q.Session, now(), limit}
 	case q.Session == "" && !q.Open:
 		return sqlList, []any{below, limit}
 	case q.Session == "":

@@ -106,6 +106,8 @@ func TestAppendRefusesWhatItCannotRead(t *testing.T) {
 func TestQueriesUseIndexes(t *testing.T) {
 	s := open(t, memory, nil)
 	const count = "; CORRELATED SCALAR SUBQUERY 1; SEARCH i USING COVERING INDEX pawl_inbox_waiting (run=?)"
+	const due = "; LIST SUBQUERY 3; COMPOUND QUERY; LEFT-MOST SUBQUERY; SEARCH pawl_runs USING COVERING INDEX pawl_runs_due (due<?)" +
+		"; UNION ALL; SCAN pawl_inbox USING COVERING INDEX pawl_inbox_waiting"
 	const rival = "SEARCH r USING INTEGER PRIMARY KEY (rowid=?); SEARCH o USING INDEX "
 	for q, want := range map[string]string{
 		sqlHead:              "SEARCH pawl_runs USING INDEX sqlite_autoindex_pawl_runs_1 (run=?)",
@@ -113,6 +115,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 		sqlListOpen:          "SEARCH pawl_runs USING INDEX pawl_runs_open (id<?)" + count,
 		sqlListSession:       "SEARCH pawl_runs USING INDEX pawl_runs_session (session=? AND rowid<?)" + count,
 		sqlListSessionOpen:   "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid<?)" + count,
+		sqlListDue:           "SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid=?)" + due + count,
+		sqlListSessionDue:    "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid=?)" + due + count,
 		sqlSessionRival:      rival + "pawl_runs_session_open (session=?)",
 		sqlConversationRival: rival + "pawl_runs_conversation_open (conversation=?)",
 		sqlFacts:             "SEARCH pawl_facts USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",

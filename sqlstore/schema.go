@@ -17,7 +17,7 @@ const application = "github.com/pawl-agents/pawl"
 // migrations bring a database to the current schema: the first from nothing, or
 // from the two tables of the Python SDK, to version 1, and so on. A released one is
 // never changed.
-var migrations = [...]string{schema1, schema2}
+var migrations = [...]string{schema1, schema2, schema3}
 
 // schema1 is version 1. The definitions of the agent_ tables and their index are
 // those of the Python SDK; files of its older versions have another index of the
@@ -113,6 +113,12 @@ UPDATE pawl_runs SET (backend, conversation) = (
 	WHERE f.id > pawl_runs.id << 32 AND f.id < (pawl_runs.id + 1) << 32 AND frame = '' AND kind IN ('started', 'forked')
 	ORDER BY f.id DESC LIMIT 1)
 WHERE ended = 0;
+`
+
+// schema3 adds when somebody should look at a run again, 0 while it has a claim.
+const schema3 = `
+ALTER TABLE pawl_runs ADD COLUMN due INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX pawl_runs_due ON pawl_runs (due) WHERE ended = 0;
 `
 
 // A querier is a connection or a transaction.

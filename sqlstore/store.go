@@ -60,7 +60,7 @@ func writeQueries() []string {
 func readQueries() []string {
 	return []string{
 		sqlHead, sqlFacts, sqlInbox,
-		sqlList, sqlListOpen, sqlListSession, sqlListSessionOpen,
+		sqlList, sqlListOpen, sqlListSession, sqlListSessionOpen, sqlListDue, sqlListSessionDue,
 		sqlNewest,
 	}
 }

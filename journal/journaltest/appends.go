@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
@@ -236,7 +237,7 @@ func cancelled(s *store) {
 	for name, err := range map[string]error{
 		"Claim":   claimErr,
 		"Renew":   s.Renew(ctx, "a", c.Epoch, hour),
-		"Release": s.Release(ctx, "a", c.Epoch),
+		"Release": s.Release(ctx, "a", c.Epoch, time.Time{}),
 		"Append":  s.Append(ctx, "a", c.Epoch, 1, s.batch(1)),
 		"Read":    readErr,
 		"Post":    s.Post(ctx, "a", s.entry("k")),

@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) journal.Driver) {
 		{"S9.21 backend", backend},
 		{"S9.22 transactions", transact},
 		{"S9.23 one open run has a conversation", soleRun},
+		{"S9.24 due runs", due},
 	} {
 		t.Run(clause.name, func(t *testing.T) {
 			clause.check(&store{T: t, Driver: open(t), ctx: t.Context()})

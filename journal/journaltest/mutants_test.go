@@ -117,11 +117,11 @@ func (m *mutant) Renew(ctx context.Context, run string, epoch uint64, ttl time.D
 	return err
 }
 
-func (m *mutant) Release(ctx context.Context, run string, epoch uint64) error {
+func (m *mutant) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
 	if m.release != nil {
 		return m.release()
 	}
-	return m.Memory.Release(ctx, run, epoch)
+	return m.Memory.Release(ctx, run, epoch, due)
 }
 
 func (m *mutant) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {

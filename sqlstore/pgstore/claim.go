@@ -13,7 +13,7 @@ const (
 	sqlClaim = `SELECT epoch, head, (previous).epoch, (previous).until, (previous).host, (previous).boot, (previous).pid, (previous).start
 		FROM pawl_claim($1, $2, $3, $4, $5, $6, $7, $8)`
 	sqlRenew   = `UPDATE pawl_runs SET until = pawl_now() + $1 WHERE run = $2 AND epoch = $3 AND until IS NOT NULL`
-	sqlRelease = `UPDATE pawl_runs SET until = NULL WHERE run = $1 AND epoch = $2`
+	sqlRelease = `UPDATE pawl_runs SET until = NULL, due = $1 WHERE run = $2 AND epoch = $3 AND until IS NOT NULL`
 )
 
 // A claimRow is the claim of a run as the database has it.
@@ -69,8 +69,12 @@ func (s *Store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Du
 }
 
 // Release implements journal.Driver.
-func (s *Store) Release(ctx context.Context, run string, epoch uint64) error {
-	_, err := s.exec(ctx, sqlRelease, run, clamp(epoch))
+func (s *Store) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
+	at := int64(0)
+	if !due.IsZero() {
+		at = due.UnixMilli()
+	}
+	_, err := s.exec(ctx, sqlRelease, at, run, clamp(epoch))
 	return err
 }
 

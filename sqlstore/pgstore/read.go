@@ -29,6 +29,10 @@ const (
 	sqlListOpen        = sqlListed + `AND NOT ended ORDER BY number DESC LIMIT $2`
 	sqlListSession     = sqlListed + `AND session = $3 ORDER BY number DESC LIMIT $2`
 	sqlListSessionOpen = sqlListed + `AND session = $3 AND NOT ended ORDER BY number DESC LIMIT $2`
+	sqlDue             = `AND NOT ended AND id IN (SELECT id FROM pawl_runs WHERE NOT ended AND due <= (SELECT pawl_now())
+		UNION ALL SELECT run FROM pawl_inbox WHERE NOT consumed) ORDER BY number DESC LIMIT $2`
+	sqlListDue        = sqlListed + sqlDue
+	sqlListSessionDue = sqlListed + `AND session = $3 ` + sqlDue
 )
 
 // recordRow takes the columns of a record from a result.
@@ -159,6 +163,10 @@ func selection(q journal.Query, below int64) (query string, args []any) {
 		limit = 100
 	}
 	switch {
+	case q.Due && q.Session == "":
+		return sqlListDue, []any{below, limit}
+	case q.Due:
+		return sqlListSessionDue, []any{below, limit, q.Session}
 	case q.Session == "" && !q.Open:
 		return sqlList, []any{below, limit}
 	case q.Session == "":

@@ -24,9 +24,11 @@ CREATE TABLE pawl_runs (
 	host         text NOT NULL DEFAULT '',
 	boot         text NOT NULL DEFAULT '',
 	pid          bigint NOT NULL DEFAULT 0,
-	start        text NOT NULL DEFAULT ''
+	start        text NOT NULL DEFAULT '',
+	due          bigint NOT NULL DEFAULT 0 -- when somebody should look at it; 0 while it has a claim
 ) WITH (fillfactor = 70);
 CREATE INDEX pawl_runs_open ON pawl_runs (number) WHERE NOT ended;
+CREATE INDEX pawl_runs_due ON pawl_runs (due) WHERE NOT ended;
 CREATE INDEX pawl_runs_session ON pawl_runs (session, number) WHERE session IS NOT NULL;
 CREATE INDEX pawl_runs_session_open ON pawl_runs (session, number) WHERE session IS NOT NULL AND NOT ended;
 CREATE INDEX pawl_runs_conversation_open ON pawl_runs (conversation) WHERE conversation IS NOT NULL AND NOT ended;
@@ -204,7 +206,7 @@ BEGIN
 		RETURN;
 	END IF;
 	epoch := greatest(previous.epoch, above) + 1;
-	UPDATE pawl_runs p SET epoch = pawl_claim.epoch, until = moment + ttl, host = by_host, boot = by_boot, pid = by_pid, start = by_start
+	UPDATE pawl_runs p SET epoch = pawl_claim.epoch, until = moment + ttl, host = by_host, boot = by_boot, pid = by_pid, start = by_start, due = 0
 		WHERE p.id = previous.id;
 END $$;
 

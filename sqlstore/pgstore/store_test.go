@@ -138,12 +138,10 @@ func TestOpenRefuses(t *testing.T) {
 		"another application":     {`CREATE TABLE pawl_meta (application text, version int, store text); INSERT INTO pawl_meta VALUES ('x', 1, 'y')`, journal.ErrForeignStore},
 		"a newer one": {`CREATE TABLE pawl_meta (application text, version int, store text);
 			INSERT INTO pawl_meta VALUES ('github.com/pawl-agents/pawl', 99, 'y')`, journal.ErrNewerStore},
-		"commits that do not wait": {`ALTER DATABASE x SET synchronous_commit = off`, ErrUnsafe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := database(t)
-			name := url[strings.LastIndex(url, "/")+1 : strings.Index(url, "?")]
-			execIn(t, url, strings.ReplaceAll(tt.before, "DATABASE x", "DATABASE "+name))
+			execIn(t, url, tt.before)
 			if s, err := Open(t.Context(), url, nil); !errors.Is(err, tt.want) {
 				t.Errorf("Open: %v, want %v", err, tt.want)
 				if err == nil {
@@ -152,6 +150,19 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
+	t.Run("commits that do not wait", func(t *testing.T) {
+		url := database(t)
+		execIn(t, url, `CREATE ROLE hasty SUPERUSER LOGIN; ALTER ROLE hasty SET synchronous_commit = off`)
+		url = strings.Replace(url, "postgres@", "hasty@", 1)
+		if _, err := Open(t.Context(), url, nil); !errors.Is(err, ErrUnsafe) {
+			t.Errorf("Open: %v", err)
+		}
+		s, err := Open(t.Context(), url, &Options{UnsafeAsyncCommit: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+	})
 	t.Run("nobody there", func(t *testing.T) {
 		if _, err := Open(t.Context(), "postgres://postgres@127.0.0.1:1/x", nil); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("Open: %v", err)
