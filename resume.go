@@ -196,7 +196,8 @@ func (d *drive) lookBack(ctx context.Context, ended *RunState) error {
 			return ended.refused(err)
 		}
 	}
-	d.staged, d.input, d.records, d.m = nil, nil, ended.records, ended.fold()
+	d.staged, d.input, d.records = nil, nil, ended.records
+	d.use(ended.fold())
 	return nil
 }
 

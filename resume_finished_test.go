@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/pawltest"
+	"github.com/pawl-agents/pawl/session"
 )
 
 // A run that has ended and comes from elsewhere is taken in and let go of: nobody goes on renewing a lease on it.
@@ -126,4 +127,17 @@ func (s meanwhile) Post(ctx context.Context, run string, e journal.Entry) error 
 func (s meanwhile) Claim(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error) {
 	s.claim()
 	return s.Driver.Claim(ctx, run, req)
+}
+
+// A run that has ended is looked at with the options of a resume, as one that goes on is.
+func TestResumeOfAFinishedRunWithOptions(t *testing.T) {
+	agent := &pawl.Agent{Name: "Desk", Model: pawltest.NewScriptedModel(pawltest.ScriptedText("done"))}
+	r := pawl.Runner{Store: journal.NewMemory()}
+	chat, nest := session.NewMemory("chat"), &pawl.NestOptions{}
+	if _, err := r.Run(t.Context(), agent, pawl.UserText("hello"), &pawl.RunOptions{ID: "r", Session: chat, NestHandoffs: nest}); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := r.Resume(t.Context(), agent, pawl.RunID("r"), &pawl.RunOptions{Session: chat, NestHandoffs: nest}); err != nil || res.FinalOutput != "done" {
+		t.Errorf("%+v, %v", res, err)
+	}
 }

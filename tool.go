@@ -340,6 +340,14 @@ func (t Tool) Name() string { return t.name }
 // Effect returns the tool's effect class.
 func (t Tool) Effect() Effect { return t.effect }
 
+// Agent returns the agent that the tool runs, nil for every other tool.
+func (t Tool) Agent() *Agent {
+	if t.agent == nil {
+		return nil
+	}
+	return t.agent.agent
+}
+
 // Schema returns the JSON Schema of the arguments, empty if there is an error.
 func (t Tool) Schema() string {
 	if t.schema == nil {

@@ -34,10 +34,14 @@ type Scenario struct {
 	// goes by what the request holds, and not by how many there were. Steps may have Want, Check, Output, Usage and
 	// NoResponseID, and nothing else; no two steps may begin with equal items.
 	Script []ScriptedStep
+	// Scripts are what the models of other agents answer, by the names that World.ModelOf is given.
+	Scripts map[string][]ScriptedStep
 	// UniqueCallIDs is what the model says of itself, see ScriptedModel.
 	UniqueCallIDs bool
 	// Options sets the options of the run, and of each resume. It sets neither the run's id nor its session.
 	Options func(*pawl.RunOptions)
+	// Driving sets what belongs to the driving and needs the World: hooks, guardrails, filters and error handlers of the run.
+	Driving func(w *World, o *pawl.RunOptions)
 	// Session is the kind of session the run has.
 	Session SessionKind
 	// Decide decides when the run waits, with the approvals it waits for. Nil approves all of them. If it returns nil, the
@@ -64,6 +68,18 @@ type Scenario struct {
 	Want        string
 	WantStatus  pawl.Status
 	WantEffects []string
+	// WantAsked are the calls that somebody is asked about when nothing goes wrong, each "TOOL CALL_ID", in any order; nil means
+	// that it is not compared.
+	WantAsked []string
+
+	// Withheld are texts that a guardrail keeps back: they are never in a session, in the replay or in the final output.
+	// Unrecorded are texts that are never in the ledger or in the model's input either.
+	Withheld, Unrecorded []string
+	// Filtered says that a filter makes the model's input another one than the replay.
+	Filtered bool
+	// Races says that it is a matter of time how far the run comes, as beside a guardrail that trips: the conversation and the
+	// usage at the end may differ.
+	Races bool
 
 	// Only plays the points whose name is this, or begins with it and a slash: the name of one point as a report gives it, "store",
 	// or "store/stream". Every plays one of so many points; 0 means all.
@@ -215,7 +231,7 @@ func (s Scenario) sweep(t *testing.T) *SweepReport {
 		}
 		st := s.stage(p, template)
 		st.clean = clean[p.row]
-		st.far.asked = st.clean.Asked
+		st.far.asked, st.far.expected = st.clean.Asked, st.clean.Moments
 		st.run(t)
 		st.check()
 		r.Points++

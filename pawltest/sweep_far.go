@@ -1,7 +1,9 @@
 package pawltest
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,10 +18,14 @@ import (
 // far is the far side of a scenario: what no crash of a process touches. It knows nothing of the machine. It watches what
 // reaches it, and writes down what must never happen.
 type far struct {
-	script  []ScriptedStep
+	scripts map[string][]ScriptedStep
 	classes map[string]pawl.Effect // of the agent's tools
 	session *session.Memory
-	asked   map[string]bool // keys of calls that the clean run asked about; nil in the clean run
+	// sessions are those of nested runs, by id.
+	sessions map[string]*session.Memory
+	// What the clean run had: the frames of the calls that it asked about, by key, and its moments. Nil in the clean run.
+	asked    map[string]string
+	expected map[string]*moments
 
 	mu       sync.Mutex
 	problems map[string]bool
@@ -30,8 +36,9 @@ type far struct {
 	effects  []swept
 	answers  map[string]string
 	allowed  map[string]bool // approved
-	always   map[string]bool // tools approved for good
+	always   map[string]bool // tools approved for good, each in a frame
 	forgiven map[string]int  // effects of a process that died before a document knew them
+	moments  map[string]*moments
 
 	// The model.
 	ranks         map[string]int // the calls it made, in order
@@ -39,15 +46,20 @@ type far struct {
 	conversations map[string][]item.Item
 	accepted      int
 	requests      int
-	wire          []item.Item // the conversation up to the last response
+	wires         map[string][]item.Item // by script, the conversation up to the last response
+	conversing    map[string]bool        // the scripts of the agents that have the run's own conversation
+	wire          []item.Item            // that conversation
 
 	// The ledger, as the appends that the store took tell it.
+	ledger   []journal.Record
+	cursor   int // up to where hooks were told
 	epoch    uint64
 	head     uint64
 	intended int
-	recorded int             // responses
-	open     map[string]bool // tool attempts with an intent and no outcome
-	unknown  map[string]bool // calls with an unknown outcome
+	recorded int               // responses
+	open     map[string]bool   // tool attempts with an intent and no outcome
+	unknown  map[string]bool   // calls with an unknown outcome
+	callIDs  map[string]string // the model's ids of the calls
 }
 
 // swept is an effect of a tool.
@@ -57,9 +69,14 @@ type swept struct {
 }
 
 func newFar(s Scenario) *far {
-	f := &far{script: s.Script, classes: map[string]pawl.Effect{}, session: session.NewMemory(sessionID), problems: map[string]bool{},
+	f := &far{scripts: maps.Clone(s.Scripts), sessions: map[string]*session.Memory{}, moments: map[string]*moments{}, callIDs: map[string]string{},
+		wires: map[string][]item.Item{}, conversing: map[string]bool{"": true}, classes: map[string]pawl.Effect{}, session: session.NewMemory(sessionID), problems: map[string]bool{},
 		answers: map[string]string{}, allowed: map[string]bool{}, always: map[string]bool{}, forgiven: map[string]int{}, ranks: map[string]int{},
 		responses: map[string][]item.Item{}, conversations: map[string][]item.Item{}, open: map[string]bool{}, unknown: map[string]bool{}}
+	if f.scripts == nil {
+		f.scripts = map[string][]ScriptedStep{}
+	}
+	f.scripts[""] = s.Script
 	if first := s.options().PreviousResponseID; first != "" {
 		f.responses[first] = nil
 	}
@@ -109,7 +126,12 @@ func (f *far) effect(c *pawl.Call, answer string, process int) string {
 		f.answers[c.Key] = answer
 	}
 	limit, attempts, intended, head := 1+f.forgiven[c.Key], len(f.effects), f.intended, f.head
-	denied := f.asked[c.Key] && !f.allowed[c.Key] && !f.always[c.Tool]
+	frame, asked := f.asked[c.Key]
+	denied := asked && !f.allowed[c.Key] && !f.always[frame+c.Tool]
+	unchecked := ""
+	if class != pawl.ReadOnly && head > 0 {
+		unchecked = f.unchecked(c)
+	}
 	f.mu.Unlock()
 
 	f.note("  %s %s takes effect, attempt %d of process %d", c.Tool, c.ID, c.Attempt, process)
@@ -118,6 +140,9 @@ func (f *far) effect(c *pawl.Call, answer string, process int) string {
 	}
 	if denied {
 		f.problem("G7: %s %s ran before anybody approved it", c.Tool, c.ID)
+	}
+	if unchecked != "" {
+		f.problem("%s %s took effect before the verdict of %s was recorded", c.Tool, c.ID, unchecked)
 	}
 	if head > 0 && attempts > intended {
 		f.problem("%s %s took effect before its intent was durable", c.Tool, c.ID)
@@ -183,10 +208,15 @@ func (f *far) appended(epoch, after uint64, recs []journal.Record) {
 	f.mu.Lock()
 	fenced, winner := epoch < f.epoch, after == f.head
 	f.head += uint64(len(recs))
+	f.ledger = append(f.ledger, recs...)
 	for _, r := range recs {
 		id := effectOf(r)
 		if r.Kind == journal.KindResponded {
 			f.recorded++
+			f.notePlaces(r, id)
+		}
+		if r.Kind == journal.KindObserved {
+			f.cursor = max(f.cursor, numberOf(r))
 		}
 		if !strings.HasPrefix(id, "t") {
 			continue
@@ -194,11 +224,11 @@ func (f *far) appended(epoch, after uint64, recs []journal.Record) {
 		switch r.Kind {
 		case journal.KindIntended:
 			f.intended++
-			f.open[id] = true
+			f.open[frameOf(r)+id] = true
 		case journal.KindSettled:
-			delete(f.open, id)
+			delete(f.open, frameOf(r)+id)
 			if strings.Contains(r.Payload, `"outcome":"unknown"`) {
-				f.unknown[callOf(id)] = true
+				f.unknown[callOf(frameOf(r)+id)] = true
 			}
 		}
 	}
@@ -211,9 +241,41 @@ func (f *far) appended(epoch, after uint64, recs []journal.Record) {
 	}
 }
 
-// callOf turns the id of an attempt, t3.1.2, into the beginning of the call's interruption ids, 3.1#.
+// frameOf is what the ids of interruptions in a record's frame begin with.
+func frameOf(r journal.Record) string {
+	if r.Frame == "" {
+		return ""
+	}
+	return r.Frame + "/"
+}
+
+// callOf turns a frame and the id of an attempt, 1.0/t3.1.2, into the beginning of the call's interruption ids, 1.0/3.1#.
 func callOf(id string) string {
-	return strings.TrimPrefix(id[:strings.LastIndex(id, ".")], "t") + "#"
+	frame, call := id[:strings.LastIndex(id, "/")+1], id[strings.LastIndex(id, "/")+1:]
+	return frame + strings.TrimPrefix(call[:strings.LastIndex(call, ".")], "t") + "#"
+}
+
+// notePlaces notes the calls of a response, whose id is m and its number.
+func (f *far) notePlaces(r journal.Record, id string) {
+	var payload struct {
+		Items []struct {
+			CallID string `json:"call_id"`
+		} `json:"items"`
+	}
+	_ = json.Unmarshal([]byte(r.Payload), &payload) // what has no calls has none
+	n, _, _ := strings.Cut(strings.TrimPrefix(id, "m"), ".")
+	for p, it := range payload.Items {
+		f.callIDs[fmt.Sprintf("%s%s.%d#", frameOf(r), n, p)] = it.CallID
+	}
+}
+
+// numberOf reads the number of a fact that is one.
+func numberOf(r journal.Record) int {
+	var payload struct {
+		N int `json:"n"`
+	}
+	_ = json.Unmarshal([]byte(r.Payload), &payload) // none is 0
+	return payload.N
 }
 
 // doubtful says that a call may be in doubt: its intent is durable and its outcome is not, or is unknown.
@@ -235,9 +297,8 @@ func (f *far) openCalls() (ids []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id := range f.open {
-		var n, p, a int
-		if _, err := fmt.Sscanf(id, "t%d.%d.%d", &n, &p, &a); err == nil && n <= len(f.script) && p < len(f.script[n-1].Output) {
-			ids = append(ids, f.script[n-1].Output[p].Head().CallID)
+		if callID := f.callIDs[callOf(id)]; callID != "" {
+			ids = append(ids, callID)
 		}
 	}
 	slices.Sort(ids)

@@ -42,7 +42,24 @@ const (
 	ModelEvent      BoundaryKind = "stream event"
 	ModelAcceptance BoundaryKind = "model acceptance"
 	DecisionPosted  BoundaryKind = "decision"
+
+	// Those of a Moment.
+	InputGuardrail      BoundaryKind = "input guardrail"
+	OutputGuardrail     BoundaryKind = "output guardrail"
+	ToolInputGuardrail  BoundaryKind = "tool input guardrail"
+	ToolOutputGuardrail BoundaryKind = "tool output guardrail"
+	Question            BoundaryKind = "question" // any other code that may be called again until its answer is recorded
+	HookTold            BoundaryKind = "hook"
 )
+
+// beside says that such code is called beside others.
+func (k BoundaryKind) beside() bool {
+	switch k {
+	case InputGuardrail, OutputGuardrail, ToolInputGuardrail, ToolOutputGuardrail:
+		return true
+	}
+	return false
+}
 
 // ofStore says that only a run with a store has such boundaries.
 func (k BoundaryKind) ofStore() bool {
@@ -115,6 +132,8 @@ func (s Scenario) impossible(p point) string {
 		return "nobody can take back an append that is on its way to a plain session"
 	case f.stops() && (k == ModelRequest || k == ModelEvent || k == ModelAcceptance) && s.conversation() != "":
 		return "nobody can take back a request that is on its way to a conversation"
+	case k == HookTold && (f == Fails || f == AckLost || f == Twice):
+		return "a hook answers nobody"
 	case f == Twice:
 		return s.notTwice(k)
 	}
@@ -126,6 +145,8 @@ func (s Scenario) notTwice(k BoundaryKind) string {
 	switch {
 	case k == ToolEffect:
 		return "what a far side does with a request that comes twice is its own affair: it has the key"
+	case k == Question || k.beside():
+		return "the process calls its own code"
 	case k == ModelAcceptance:
 		return "a connection has one answer"
 	case k == ModelRequest && s.conversation() != "":

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/model"
@@ -14,7 +15,10 @@ import (
 
 // sweptModel is the model as a process of a scenario sees it. It answers by what a request holds, so a repeated request gets
 // the answer again, under another id.
-type sweptModel struct{ world *World }
+type sweptModel struct {
+	world  *World
+	script string // the name of its script, empty for Scenario.Script
+}
 
 var (
 	_ model.Model              = sweptModel{}
@@ -38,6 +42,12 @@ func (m sweptModel) ConversationTail(_ context.Context, id string, limit int) ([
 
 func (m sweptModel) Call(ctx context.Context, req *model.Request, emit func(*model.Event) bool) (*model.Response, error) {
 	w, f := m.world, m.world.stage.far
+	if m.script != "" {
+		time.Sleep(pace(m.script)) // agents may be asked side by side
+		if err := ctx.Err(); err != nil {
+			return nil, &model.Error{Delivery: model.DeliveryRefused, Err: err}
+		}
+	}
 	taken := 0
 	number := f.request()
 	err := w.at(ModelRequest, fmt.Sprintf("request %d", number), func() error { taken++; return nil })
@@ -47,13 +57,12 @@ func (m sweptModel) Call(ctx context.Context, req *model.Request, emit func(*mod
 	case err != nil:
 		return nil, &model.Error{Status: http.StatusServiceUnavailable, Retryable: true, Delivery: model.DeliveryRefused, Err: err}
 	}
-	step, whole, err := f.step(req)
+	s, whole, err := f.step(m.script, req)
 	if err != nil {
 		f.problem("%v", err)
 		return nil, &model.Error{Delivery: model.DeliveryRefused, Err: err}
 	}
 	one := &ScriptedModel{Name: "swept", ServerState: true, Usage: &model.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110}}
-	s := f.script[step]
 	if s.ResponseID == "" && !s.NoResponseID {
 		s.ResponseID = fmt.Sprintf("resp_%d", number)
 	}
@@ -62,7 +71,7 @@ func (m sweptModel) Call(ctx context.Context, req *model.Request, emit func(*mod
 	res, err := one.Call(ctx, req, m.emitter(emit, number, &cut))
 	accept := func() error {
 		for range taken {
-			f.accept(req, whole, res)
+			f.accept(m.script, req, whole, res)
 		}
 		return nil
 	}
@@ -109,26 +118,27 @@ func (f *far) request() int {
 
 // step finds the step of the script that answers a request, by the steps whose output it holds already. It returns the whole
 // conversation too. A request that no model server would take is an error.
-func (f *far) step(req *model.Request) (n int, whole []item.Item, err error) {
+func (f *far) step(name string, req *model.Request) (step ScriptedStep, whole []item.Item, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	script, n := f.scripts[name], 0
 	whole, err = f.before(req)
 	if err != nil {
-		return 0, nil, err
+		return step, nil, err
 	}
 	whole = append(whole, req.Input.Items()...)
 	if problems := Unpaired(whole); len(problems) > 0 {
-		return 0, nil, fmt.Errorf("G2: the model was sent: %s", problems[0])
+		return step, nil, fmt.Errorf("G2: the model was sent: %s", problems[0])
 	}
 	for _, it := range whole {
-		if n < len(f.script) && len(f.script[n].Output) > 0 && sameItem(it, f.script[n].Output[0]) {
+		if n < len(script) && len(script[n].Output) > 0 && sameItem(it, script[n].Output[0]) {
 			n++
 		}
 	}
-	if n == len(f.script) {
-		return 0, nil, fmt.Errorf("the model was asked beyond its script of %d steps, with:\n%s", n, lines(whole))
+	if n == len(script) {
+		return step, nil, fmt.Errorf("the model was asked beyond its script of %d steps, with:\n%s", n, lines(whole))
 	}
-	return n, whole, nil
+	return script[n], whole, nil
 }
 
 // before returns what the server holds of the conversation that a request goes on with.
@@ -147,7 +157,7 @@ func (f *far) before(req *model.Request) ([]item.Item, error) {
 }
 
 // accept keeps a response.
-func (f *far) accept(req *model.Request, whole []item.Item, res *model.Response) {
+func (f *far) accept(script string, req *model.Request, whole []item.Item, res *model.Response) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	whole = append(slices.Clip(whole), res.Items...)
@@ -157,7 +167,10 @@ func (f *far) accept(req *model.Request, whole []item.Item, res *model.Response)
 		}
 	}
 	f.accepted++
-	f.wire = whole
+	f.wires[script] = whole
+	if f.conversing[script] {
+		f.wire = whole
+	}
 	if res.ID != "" {
 		f.responses[res.ID] = whole
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,16 +41,17 @@ type stage struct {
 	saved   []byte
 	known   int // effects when it was saved
 	decided []pawl.Decision
-	settled map[string]bool // calls in doubt that were given an output
-	edited  map[string]bool // calls that were given other arguments
-	asked   map[string]bool // keys of the calls that somebody was asked about
-	zombie  *World          // the process that was stopped
-	back    bool            // it went on
+	settled map[string]bool   // calls in doubt that were given an output
+	edited  map[string]bool   // calls that were given other arguments
+	asked   map[string]string // frames of the calls that somebody was asked about, by key
+	asks    map[string]string // what somebody was asked about, by interruption
+	zombie  *World            // the process that was stopped
+	back    bool              // it went on
 	end     *ending
 }
 
 func (s Scenario) stage(p point, template string) *stage {
-	st := &stage{scenario: s, point: p, template: template, far: newFar(s), settled: map[string]bool{}, edited: map[string]bool{}, asked: map[string]bool{}}
+	st := &stage{scenario: s, point: p, template: template, far: newFar(s), settled: map[string]bool{}, edited: map[string]bool{}, asked: map[string]string{}, asks: map[string]string{}}
 	return st
 }
 
@@ -93,9 +95,7 @@ func (st *stage) boot() *World {
 	st.worlds++
 	w := &World{stage: st, number: st.worlds}
 	w.agent = st.scenario.Agent(w)
-	for _, t := range w.agent.Tools {
-		st.far.classes[t.Name()] = t.Effect()
-	}
+	st.far.meet(w.agent, true)
 	w.runner = &pawl.Runner{}
 	if st.store != nil {
 		w.store = sweptStore{st.store, w}
@@ -359,7 +359,8 @@ func (st *stage) decide(w *World, res *pawl.Result) *World {
 		case pawl.External:
 			decisions = append(decisions, st.settle(in))
 		default:
-			st.asked[in.Key] = true
+			st.asked[in.Key] = frameIn(in)
+			st.asks[in.ID] = in.Tool + " " + in.CallID
 			open = append(open, in)
 		}
 	}
@@ -435,12 +436,15 @@ func (st *stage) note(d pawl.Decision, open []pawl.Interruption) {
 			st.far.mu.Lock()
 			st.far.allowed[in.Key] = true
 			if d.Always {
-				st.far.always[in.Tool] = true
+				st.far.always[frameIn(in)+in.Tool] = true
 			}
 			st.far.mu.Unlock()
 		}
 	}
 }
+
+// frameIn is the frame of an interruption, as its id has it.
+func frameIn(in pawl.Interruption) string { return in.ID[:strings.LastIndex(in.ID, "/")+1] }
 
 // settle decides about a call in doubt, or one whose result comes later, by what the far side knows.
 func (st *stage) settle(in pawl.Interruption) pawl.Decision {

@@ -26,6 +26,7 @@ type World struct {
 	dead    bool
 	stopped chan struct{} // closed when a process that was stopped goes on; nil if it was not
 	failing bool          // the store takes nothing until the call of the API has ended
+	late    bool          // it was stopped once
 	inTx    bool          // it is inside a transaction of the store, which its death rolls back
 	calls   []call        // under way, the latest last
 }
@@ -54,8 +55,23 @@ const (
 // errOver is what a crashed process gets of the world when the point is over, so that its goroutines end.
 var errOver = errors.New("pawltest: this process has crashed")
 
-// Model returns the model.
-func (w *World) Model() model.Model { return sweptModel{w} }
+// Model returns the model that answers by Scenario.Script.
+func (w *World) Model() model.Model { return sweptModel{world: w} }
+
+// ModelOf returns the model of another agent, one that is handed over to or that a tool runs: it answers by the script of that name
+// in Scenario.Scripts. Agents that work side by side have scripts of their own.
+func (w *World) ModelOf(script string) model.Model { return sweptModel{w, script} }
+
+// Session returns a session for nested runs, which remembers the batches it took. Its id is not that of the run's own.
+func (w *World) Session(id string) session.Session {
+	far := w.stage.far
+	far.mu.Lock()
+	defer far.mu.Unlock()
+	if far.sessions[id] == nil {
+		far.sessions[id] = session.NewMemory(id)
+	}
+	return batchSession{plainSession{far.sessions[id], w}}
+}
 
 // Do does at the far side what a tool's call asks for, and returns the answer. The far side is outside of the run: it counts
 // every attempt. It honours the key of a call whose tool is idempotent, so a second attempt gets the first one's answer; else a second
@@ -173,7 +189,7 @@ func (w *World) die() {
 func (w *World) stop() {
 	stopped := make(chan struct{})
 	w.mu.Lock()
-	w.stopped = stopped
+	w.stopped, w.late = stopped, true
 	w.calls[len(w.calls)-1].fate <- fate{what: stoppedThere}
 	w.mu.Unlock()
 	<-stopped
@@ -216,6 +232,9 @@ const callLimit = 24 * time.Hour
 func (w *World) drive(from pawl.Resumable) (*pawl.Result, error) {
 	s, ctx := w.stage.scenario, context.Background()
 	o := s.options()
+	if s.Driving != nil {
+		s.Driving(w, o)
+	}
 	o.Session = w.session()
 	if from == nil {
 		o.ID = w.stage.runID()

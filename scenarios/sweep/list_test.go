@@ -32,6 +32,8 @@ type tool struct {
 	expires                 time.Duration
 	// refuses is why the body does nothing, and err what it returns after the far side acted.
 	refuses, err error
+	in           func(*pawltest.World) []pawl.ToolInputGuardrail
+	out          func(*pawltest.World) []pawl.ToolOutputGuardrail
 }
 
 func (d tool) make(w *pawltest.World) pawl.Tool {
@@ -49,6 +51,12 @@ func (d tool) make(w *pawltest.World) pawl.Tool {
 			}
 			return answer, errors.Join(err, d.err)
 		}}
+	if d.in != nil {
+		f.InputGuardrails = d.in(w)
+	}
+	if d.out != nil {
+		f.OutputGuardrails = d.out(w)
+	}
 	if d.gated {
 		f.Approve = pawl.AlwaysAsk[payment]
 	}
@@ -135,7 +143,7 @@ func reject(in pawl.Interruption) pawl.Decision {
 
 // scenarios lists what is swept.
 func scenarios() []pawltest.Scenario {
-	list := slices.Concat(approvals(), sessions(), several(), endings(), managed(), classes())
+	list := slices.Concat(approvals(), sessions(), several(), endings(), managed(), classes(), handoffs(), nested(), guardrails(), around())
 	for i := range list {
 		list[i].Input = hello
 		if list[i].Want == "" && list[i].WantStatus == "" {
