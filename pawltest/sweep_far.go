@@ -18,9 +18,10 @@ import (
 // far is the far side of a scenario: what no crash of a process touches. It knows nothing of the machine. It watches what
 // reaches it, and writes down what must never happen.
 type far struct {
-	scripts map[string][]ScriptedStep
-	classes map[string]pawl.Effect // of the agent's tools
-	session *session.Memory
+	scripts    map[string][]ScriptedStep
+	classes    map[string]pawl.Effect // of the agent's tools
+	agentTools map[string]bool        // the tools that run agents
+	session    *session.Memory
 	// sessions are those of nested runs, by id.
 	sessions map[string]*session.Memory
 	// What the clean run had: the frames of the calls that it asked about, by key, and its moments. Nil in the clean run.
@@ -69,7 +70,7 @@ type swept struct {
 }
 
 func newFar(s Scenario) *far {
-	f := &far{scripts: maps.Clone(s.Scripts), sessions: map[string]*session.Memory{}, moments: map[string]*moments{}, callIDs: map[string]string{},
+	f := &far{scripts: maps.Clone(s.Scripts), sessions: map[string]*session.Memory{}, moments: map[string]*moments{}, callIDs: map[string]string{}, agentTools: map[string]bool{},
 		wires: map[string][]item.Item{}, conversing: map[string]bool{"": true}, classes: map[string]pawl.Effect{}, session: session.NewMemory(sessionID), problems: map[string]bool{},
 		answers: map[string]string{}, allowed: map[string]bool{}, always: map[string]bool{}, forgiven: map[string]int{}, ranks: map[string]int{},
 		responses: map[string][]item.Item{}, conversations: map[string][]item.Item{}, open: map[string]bool{}, unknown: map[string]bool{}}

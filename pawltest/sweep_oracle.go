@@ -19,7 +19,9 @@ type ending struct {
 	Status pawl.Status
 	Final  string
 	Error  string
-	Usage  pawl.Usage
+	// Tripped says that a guardrail ended the run.
+	Tripped bool
+	Usage   pawl.Usage
 	// Session, Wire and Replay are the conversation as the session, the model and the caller know it.
 	Session, Wire, Replay []item.Item
 	// Wires are the conversations as the models know them, by script, Sessions those of nested runs.
@@ -50,6 +52,7 @@ func (st *stage) ending(res *pawl.Result, err error) *ending {
 	if res != nil {
 		e.Status, e.Final, e.Usage, e.Replay = res.Status, res.FinalOutput, res.Usage, res.ToInputList()
 	}
+	_, e.Tripped = errors.AsType[*pawl.TripwireError](err)
 	e.Session, e.Asked = st.rows(), st.asked
 	if st.scenario.Committed != nil {
 		var err error
@@ -106,6 +109,9 @@ func (st *stage) doubted(in pawl.Interruption) {
 
 // afterwards lets a process that was stopped go on, and repeats every command: none of it may change anything [G6].
 func (st *stage) afterwards(w *World) {
+	if st.point.fault.crashes() && st.store != nil {
+		time.Sleep(leaseOver) // nobody can tell that its last driver has died
+	}
 	first, effects, requests := st.end, st.far.count(), st.far.answered()
 	if !st.back {
 		st.goOn()
@@ -232,7 +238,7 @@ func (st *stage) check() {
 	}
 	st.checkViews()
 	st.checkTold()
-	if st.end.Error != "" && st.end.Error != st.clean.Error {
+	if st.end.Error != "" && st.end.Error != st.clean.Error && !st.end.Tripped {
 		return // an end for which nothing more is promised
 	}
 	st.compare(st.clean, st.excused())
@@ -253,27 +259,38 @@ func (st *stage) excused() map[string]bool {
 	}
 	for _, items := range st.end.views() {
 		for _, it := range items {
-			text, id := outputOf(it), it.Head().CallID
-			if strings.Contains(text, "outcome of this tool call is unknown") && slices.Contains(st.exposed, id) && !st.repeatable(id) {
+			id := it.Head().CallID
+			switch exposed := st.unrepeatable(); {
+			case !strings.Contains(outputOf(it), "outcome of this tool call is unknown"):
+			case slices.Contains(exposed, id):
 				calls[id] = true
+			case st.far.delegates(id) && len(exposed) > 0: // nobody knows what the agent's tools did
+				for _, nested := range append(exposed, id) {
+					calls[nested] = true
+				}
 			}
 		}
 	}
 	return calls
 }
 
-// repeatable says that a call's tool may be repeated, so that its outcome is found out in the end.
-func (st *stage) repeatable(callID string) bool {
-	for _, script := range st.far.scripts {
+// unrepeatable are the exposed calls whose tools may not be repeated, so that their outcomes are not found out in the end.
+func (st *stage) unrepeatable() []string {
+	return slices.DeleteFunc(slices.Clone(st.exposed), func(id string) bool { return st.far.classes[st.far.toolOf(id)] != pawl.AtMostOnce })
+}
+
+// toolOf returns the tool of a call.
+func (f *far) toolOf(callID string) string {
+	for _, script := range f.scripts {
 		for _, step := range script {
 			for _, it := range step.Output {
 				if fc, err := it.FunctionCall(); err == nil && fc.CallID == callID {
-					return st.far.classes[fc.Name] != pawl.AtMostOnce
+					return fc.Name
 				}
 			}
 		}
 	}
-	return false
+	return ""
 }
 
 func outputOf(it item.Item) string {
@@ -327,7 +344,11 @@ func (st *stage) compare(want *ending, excused map[string]bool) {
 	mask := func(effects []string) []string {
 		return slices.DeleteFunc(slices.Clone(effects), func(e string) bool { return excused[strings.Fields(e)[1]] })
 	}
-	if a, b := mask(want.Effects), mask(got.Effects); !slices.Equal(a, b) {
+	a, b := mask(want.Effects), mask(got.Effects)
+	if st.scenario.Races {
+		a = slices.DeleteFunc(a, func(e string) bool { return !slices.Contains(b, e) })
+	}
+	if !slices.Equal(a, b) {
 		f.problem("the effects differ from those without the fault: %s", difference(a, b))
 	}
 	if !slices.Equal(got.Committed, want.Committed) && len(excused) == 0 {

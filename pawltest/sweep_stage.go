@@ -273,7 +273,7 @@ func (st *stage) failed(err error) {
 		}
 	}
 	switch {
-	case st.clean == nil || err.Error() == st.clean.Error:
+	case st.clean == nil || err.Error() == st.clean.Error || st.clean.Tripped && isTrip(err):
 		st.end = st.ending(nil, err)
 	case errors.Is(err, pawl.ErrClaimed):
 		time.Sleep(leaseOver)
@@ -284,6 +284,12 @@ func (st *stage) failed(err error) {
 		st.far.problem("G5: nothing explains the error: %v", err)
 		st.end = st.ending(nil, err)
 	}
+}
+
+// isTrip says that an error is a guardrail's that ended the run. It names the turn, and a fault may have cost one.
+func isTrip(err error) bool {
+	_, ok := errors.AsType[*pawl.TripwireError](err)
+	return ok
 }
 
 // lostRace says that an error is what the loser of two drivers gets.

@@ -48,11 +48,11 @@ func guardrails() []pawltest.Scenario {
 		{Name: "output guardrail, passes", Agent: guarded(secrets(false), send), Script: payAndSay("send"), Session: pawltest.BatchSession, WantEffects: sent},
 		{Name: "output guardrail, trips", Agent: guarded(secrets(true), send), Script: steps{turn(call("c1", "send")), blurts}, Session: pawltest.PlainSession,
 			WantStatus: pawl.StatusCancelled, WantEffects: sent, Withheld: []string{"a secret"}},
-		{Name: "output guardrail of a tool's answer, trips", Session: pawltest.BatchSession, Script: payAndSay("send"),
+		{Name: "output guardrail of a tool's answer, trips", Session: pawltest.BatchSession, Script: payAndSay("put"),
 			Agent: guarded(func(w *pawltest.World, a *pawl.Agent) {
 				a.ToolUse, a.OutputGuardrails = pawl.StopOnFirstTool(), onOutput(w, "secrets", true)
-			}, send),
-			WantStatus: pawl.StatusCancelled, WantEffects: sent, Withheld: []string{"send done"}},
+			}, put),
+			WantStatus: pawl.StatusCancelled, WantEffects: []string{`put {"amount":5}`}, Withheld: []string{"put done"}},
 		{Name: "tool input guardrail, rejects", Session: pawltest.PlainSession, WantEffects: sent,
 			Agent: agent(tool{name: "pay", in: func(w *pawltest.World) []pawl.ToolInputGuardrail {
 				return onCall(w, "limit", pawl.RejectContent("too much", nil))
