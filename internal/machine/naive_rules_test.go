@@ -189,7 +189,17 @@ func (w *world) mark() int {
 }
 
 // owed is M10.2.
-func (w *world) owed() bool { return w.session != nil && w.loaded && w.persisted < w.released() }
+func (w *world) owed() bool {
+	if w.session == nil || !w.loaded {
+		return false
+	}
+	for i := w.persisted; i < w.released(); i++ {
+		if !w.places[i].dropped {
+			return true
+		}
+	}
+	return false
+}
 
 // verdictDue is M14.4.
 func (w *world) verdictDue() bool {

@@ -251,7 +251,15 @@ func (f *Frame) find(id journal.EffectID) *call {
 
 // owed says that the session lacks something it should hold [M10.2].
 func (f *Frame) owed() bool {
-	return f.session != nil && f.loaded && f.persisted < f.released()
+	if f.session == nil || !f.loaded {
+		return false
+	}
+	for i := f.persisted; i < f.released(); i++ {
+		if !f.history[i].dropped {
+			return true
+		}
+	}
+	return false
 }
 
 // Usage sums what the model requests of a run cost.

@@ -36,7 +36,7 @@ func guardrails() []pawltest.Scenario {
 			Script:      steps{turn(call("c1", "look_up")), turn(call("c2", "send")), done},
 			WantEffects: []string{`look_up {"amount":5}`, `send {"amount":5}`}},
 		{Name: "input guardrail beside, trips", Agent: guarded(onto(false, true), send, lookUp), Session: pawltest.PlainSession, Races: true,
-			Script:     steps{turn(call("c1", "look_up")), turn(item.ReasoningItem("rs_2", "a secret"), says("a secret"), call("c2", "send")), done},
+			Script:     steps{turn(item.ReasoningItem("rs_1", "a secret"), call("c1", "look_up")), turn(item.ReasoningItem("rs_2", "a secret"), says("a secret"), call("c2", "send")), done},
 			WantStatus: pawl.StatusCancelled, Withheld: []string{"a secret"}},
 		{Name: "input guardrails, all of them", Session: pawltest.BatchSession, Script: payAndSay("pay"), WantEffects: []string{`pay {"amount":5}`},
 			Agent: guarded(func(w *pawltest.World, a *pawl.Agent) {

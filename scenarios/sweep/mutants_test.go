@@ -72,6 +72,32 @@ var mutants = []mutant{
 	{"a key for each attempt", []change{
 		{"internal/machine/rules.go", "Effect{ID: id, Key: f.KeyOf(c.id)", "Effect{ID: id, Key: Key(f.m.id, map[bool]string{true: id.String()}[MUTANT], c.id)"},
 	}, "idempotent", "store/run", "the effects differ from those without the fault"},
+	{"sticky into frames", []change{
+		{"internal/machine/decide.go", "\treturn f.sticky[c.spec.Identity]\n", "\tfor g := f; g != nil && MUTANT; g = g.parent {\n\t\tif d := g.sticky[c.spec.Identity]; d != nil {\n\t\t\treturn d\n\t\t}\n\t}\n\treturn f.sticky[c.spec.Identity]\n"},
+	}, "nested, sticky in the caller", "live/run", `the clean run asks about ["pay c1"]`},
+	{"hook before fact", []change{
+		{"commit.go", "\tif err := d.append(recs, with); err != nil {\n", "\tfor _, fact := range d.pending {\n\t\tif MUTANT && d.hooked {\n\t\t\td.observe(d.m, fact)\n\t\t}\n\t}\n\tif err := d.append(recs, with); err != nil {\n"},
+		{"events.go", "\tif d.hooked {\n", "\tif d.hooked && !MUTANT {\n"},
+	}, "hooks", "store/run", "was told before it was recorded"},
+	{"hook cursor not recorded", []change{
+		{"hook_cursor.go", "\tif d.told > d.m.Observed() {\n", "\tif d.told > d.m.Observed() && !MUTANT {\n"},
+	}, "hooks", "live/run", "times, and no process died"},
+	{"hook cursor ignored", []change{
+		{"hook_cursor.go", "\t\tif i >= d.untold {\n", "\t\tif i >= d.untold || MUTANT {\n"},
+	}, "hooks", "store/run", "was told again after that was recorded"},
+	{"filter re-run on attempt 2", []change{
+		{"effect_model.go", "\tf.request.approved = 0\n\tif f.request.shown", "\tf.request.approved = 0\n\tif MUTANT && e.ID.A > 1 && f.opts.FilterInput != nil {\n\t\tw, _ := f.wanted(e.ID.N)\n\t\t_, _ = f.filterInput(e, &w)\n\t}\n\tif f.request.shown"},
+	}, "input filtered", "store/run", "the filter of turn 1 was asked again after its answer was recorded"},
+	{"tools before the verdict", []change{
+		{"internal/machine/guards.go", "import \"github.com/pawl-agents/pawl/journal\"", "import (\n\t\"os\"\n\n\t\"github.com/pawl-agents/pawl/journal\"\n)"},
+		{"internal/machine/guards.go", "(readOnly || !f.unchecked())", "(readOnly || !f.unchecked() || MUTANT)"},
+	}, "input guardrail beside, passes", "store/run", "send c2 took effect before the verdict of topic was recorded"},
+	{"blocked text enters the session", []change{
+		{"internal/machine/trip.go", "t == item.TypeMessage || t == item.TypeReasoning {\n", "!MUTANT && (t == item.TypeMessage || t == item.TypeReasoning) {\n"},
+	}, "output guardrail, trips", "live/run", `"a secret" is withheld, and in the session`},
+	{"blocked text enters the session in time", []change{
+		{"internal/machine/guards.go", "\tcase f.unchecked():\n\t\treturn f.inputEnd\n", "\tcase f.unchecked() && !MUTANT:\n\t\treturn f.inputEnd\n"},
+	}, "input guardrail beside, trips", "live/run", `"a secret" is withheld, and in the session`},
 }
 
 // A sweep that nothing can fail proves nothing: each of these machines and drivers is broken in one place, and is caught, a machine
