@@ -244,61 +244,6 @@ func (st *stage) check() {
 	st.compare(st.clean, st.excused())
 }
 
-// excused are the calls whose output may differ from the clean run's: the tool gave the model an error instead of its answer, or
-// nobody could know what became of it.
-func (st *stage) excused() map[string]bool {
-	calls := st.nestedFailed()
-	if k, f := st.point.boundary.Kind, st.point.fault; (k == ToolEffect || k == ToolOutputGuardrail) && (f == Fails || f == AckLost) {
-		name := st.point.boundary.Name
-		calls[name[strings.LastIndex(name, " ")+1:]] = true
-	}
-	for id := range st.settled {
-		if st.edited[id] {
-			calls[id] = true // the tool's answer would have been told with the edit
-		}
-	}
-	for _, items := range st.end.views() {
-		for _, it := range items {
-			id := it.Head().CallID
-			switch exposed := st.unrepeatable(); {
-			case !strings.Contains(outputOf(it), "outcome of this tool call is unknown"):
-			case slices.Contains(exposed, id):
-				calls[id] = true
-			case st.far.delegates(id) && len(exposed) > 0: // nobody knows what the agent's tools did
-				for _, nested := range append(exposed, id) {
-					calls[nested] = true
-				}
-			}
-		}
-	}
-	return calls
-}
-
-// unrepeatable are the exposed calls whose tools may not be repeated, so that their outcomes are not found out in the end.
-func (st *stage) unrepeatable() []string {
-	return slices.DeleteFunc(slices.Clone(st.exposed), func(id string) bool { return st.far.classes[st.far.toolOf(id)] != pawl.AtMostOnce })
-}
-
-// toolOf returns the tool of a call.
-func (f *far) toolOf(callID string) string {
-	for _, script := range f.scripts {
-		for _, step := range script {
-			for _, it := range step.Output {
-				if fc, err := it.FunctionCall(); err == nil && fc.CallID == callID {
-					return fc.Name
-				}
-			}
-		}
-	}
-	return ""
-}
-
-func outputOf(it item.Item) string {
-	e := map[string]any{}
-	_ = json.Unmarshal([]byte(it.Raw()), &e) // what has no output has none
-	return fmt.Sprint(e["output"])
-}
-
 // checkViews compares the conversation as the session, the model and the caller know it [G2].
 func (st *stage) checkViews() {
 	e := st.end

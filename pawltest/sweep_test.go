@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 type amount struct {
@@ -69,6 +70,40 @@ func TestSweepSees(t *testing.T) {
 			s.WantEffects = []string{`pay {"amount":6}`}
 			return s
 		}(), `the clean run has the effects ["pay {\"amount\":5}"]`},
+		"a hook of what is not recorded": {once(func(w *World, ctx context.Context, c *pawl.Call) (string, error) {
+			w.Told(Moment{Name: "early", In: c.RunContext, Fact: func(journal.Record) bool { return false }})
+			return do(w, ctx, c)
+		}), "hook: early was told before it was recorded"},
+		"a hook that is told twice": {once(func(w *World, ctx context.Context, c *pawl.Call) (string, error) {
+			for range 2 {
+				w.Told(Moment{Name: "start", In: c.RunContext, Fact: func(r journal.Record) bool { return r.Kind == journal.KindStarted }})
+			}
+			return do(w, ctx, c)
+		}), "hook: start was told 2 times, and no process died"},
+		"a question after its answer": {once(func(w *World, ctx context.Context, c *pawl.Call) (string, error) {
+			answered := func(r journal.Record) bool { return r.Kind == journal.KindStarted }
+			return "receipt", errors.Join(w.Ask(Moment{Kind: Question, Name: "late", In: c.RunContext, Fact: answered}))
+		}), "late was asked again after its answer was recorded"},
+		"an effect before a verdict": {once(func(w *World, ctx context.Context, c *pawl.Call) (string, error) {
+			err := w.Ask(Moment{Kind: InputGuardrail, Name: "topic", In: c.RunContext, Fact: func(journal.Record) bool { return false }})
+			answer, err2 := do(w, ctx, c)
+			return answer, errors.Join(err, err2)
+		}), "pay c1 took effect before the verdict of topic was recorded"},
+		"what is withheld": {func() Scenario {
+			s := once(do)
+			s.Withheld = []string{"receipt"}
+			return s
+		}(), `"receipt" is withheld, and in the replay`},
+		"what is not to be recorded": {func() Scenario {
+			s := once(do)
+			s.Unrecorded = []string{"receipt"}
+			return s
+		}(), `"receipt" is withheld, and in the input of the model`},
+		"nobody is asked": {func() Scenario {
+			s := once(do)
+			s.WantAsked = []string{"pay c1"}
+			return s
+		}(), `the clean run asks about [], want ["pay c1"]`},
 		"a script that ends too soon": {func() Scenario {
 			s := once(do)
 			s.Script = s.Script[:1]

@@ -42,14 +42,13 @@ func (f *far) meet(a *pawl.Agent, conversing bool) {
 	}
 }
 
-// delegates says that a call is one of a tool that runs an agent.
-func (f *far) delegates(callID string) bool { return f.agentTools[f.toolOf(callID)] }
-
 // views are all the conversations at an end, by what knows them.
 func (e *ending) views() map[string][]item.Item {
-	views := map[string][]item.Item{"session": e.Session, "replay": e.Replay, "model's input": e.Wire}
+	views := map[string][]item.Item{"session": e.Session, "replay": e.Replay, "input of the model": e.Wire, "input of the first model": e.Wires[""]}
 	for script, items := range e.Wires {
-		views["input of the model of "+script] = items
+		if script != "" {
+			views["input of the model of "+script] = items
+		}
 	}
 	for id, items := range e.Sessions {
 		views["session "+id] = items
@@ -79,31 +78,6 @@ func (st *stage) checkWithheld() {
 		check(s.Unrecorded, "ledger", r.Payload)
 	}
 	check(s.Unrecorded, "document", string(st.saved))
-}
-
-// nestedFailed returns the calls whose caller was told that their agent failed, with what the agents called: all of it is
-// excused.
-func (st *stage) nestedFailed() map[string]bool {
-	calls := map[string]bool{}
-	for _, items := range st.end.views() {
-		for _, it := range items {
-			if strings.HasPrefix(outputOf(it), "The agent failed: ") {
-				calls[it.Head().CallID] = true
-			}
-		}
-	}
-	if len(calls) > 0 {
-		for name, script := range st.scenario.Scripts {
-			for _, step := range script {
-				for _, it := range step.Output {
-					if id := it.Head().CallID; id != "" && !st.far.conversing[name] {
-						calls[id] = true
-					}
-				}
-			}
-		}
-	}
-	return calls
 }
 
 // compareViews compares the conversations with those of another end, but for the outputs of excused calls.

@@ -25,8 +25,8 @@ var (
 // One of so many points is played: of those in memory, and of those with SQLite, which cost a hundred times as much. Some
 // scenarios only are played with SQLite if there is little time.
 var every = map[bool]struct{ inMemory, inSQLite, scenarios int }{
-	false: {10, 60, 4},
-	true:  {1, 10, 1},
+	false: {17, 130, 4},
+	true:  {1, 20, 1},
 }
 
 // openSQLite opens a store. What a loss of power would do is not asked here.
@@ -59,8 +59,8 @@ func TestSweep(t *testing.T) {
 		violations += len(r.Violations)
 	}
 	list := scenarios()
-	if len(list) < 25 {
-		t.Errorf("%d scenarios, want 25", len(list))
+	if len(list) < 70 {
+		t.Errorf("%d scenarios, want 70", len(list))
 	}
 	t.Run("scenarios", func(t *testing.T) {
 		for i, s := range list {
@@ -82,7 +82,7 @@ func TestSweep(t *testing.T) {
 		}
 	})
 	fmt.Printf("sweep: %d points, %d violations\n", points, violations)
-	if least := map[bool]int{false: 1500, true: 5000}[*full]; points < least && *scenario+*only == "" && *sqlite {
+	if least := map[bool]int{false: 1500, true: 50_000}[*full]; points < least && *scenario+*only == "" && *sqlite {
 		t.Errorf("%d points, want %d", points, least)
 	}
 }
