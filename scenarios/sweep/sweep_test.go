@@ -25,7 +25,7 @@ var (
 // One of so many points is played: of those in memory, and of those with SQLite, which cost a hundred times as much. Some
 // scenarios only are played with SQLite if there is little time.
 var every = map[bool]struct{ inMemory, inSQLite, scenarios int }{
-	false: {17, 130, 4},
+	false: {23, 180, 4},
 	true:  {1, 20, 1},
 }
 
