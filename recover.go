@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // Defaults of RecoverOptions and SuperviseOptions.
@@ -99,7 +101,8 @@ func (r *Runner) Recover(ctx context.Context, opts *RecoverOptions) error {
 
 // Supervise does for a service, until ctx ends, what Recover does once: every Interval it
 // takes up the runs that lost their owner, that a decision came in for, or whose approval
-// expired. Any number of processes may supervise one store: a run is driven by one of them.
+// expired. Any number of processes may supervise one store: a run is driven by one of them. A
+// store that is a journal.Listener is also looked at when a decision is posted.
 //
 // A run that cannot be recovered is reported to Each and tried again after a pause that
 // doubles, up to five minutes, or when something happens to it. A run that waits costs
@@ -124,6 +127,10 @@ func (r *Runner) Supervise(ctx context.Context, opts *SuperviseOptions) error {
 		return err
 	}
 	defer w.driving.Wait()
+	posted := make(chan struct{}, 1)
+	if l, ok := r.store().(journal.Listener); ok {
+		w.driving.Go(func() { listen(ctx, l, interval, posted) })
+	}
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	for {
@@ -133,7 +140,25 @@ func (r *Runner) Supervise(ctx context.Context, opts *SuperviseOptions) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-posted:
 		case <-ticks.C:
+		}
+	}
+}
+
+// listen says when something is posted. Listening that ends is begun again after a pause; the
+// looks in between need none.
+func listen(ctx context.Context, l journal.Listener, pause time.Duration, posted chan<- struct{}) {
+	for ctx.Err() == nil {
+		_ = l.Listen(ctx, func() {
+			select {
+			case posted <- struct{}{}:
+			default:
+			}
+		})
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
 		}
 	}
 }

@@ -66,6 +66,14 @@ type Driver interface {
 	Backend() string
 }
 
+// Listener is what a driver implements that can say at once when an entry is posted.
+type Listener interface {
+	// Listen calls posted when it begins to listen and whenever an entry is posted to a run
+	// of the store, by any process, until ctx ends or an error ends the listening. It may miss
+	// one: whoever waits for entries looks now and then, too.
+	Listen(ctx context.Context, posted func()) error
+}
+
 // Companion is a write of the same store that commits together with an append.
 type Companion interface {
 	// Commit does the write. tx is the store's own transaction (a *sql.Tx of

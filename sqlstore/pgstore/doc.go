@@ -22,7 +22,7 @@
 // The store works through PgBouncer in transaction mode: it keeps nothing on a connection from
 // one transaction to the next, but for statements that are prepared. PgBouncer before 1.21
 // does not know those: add default_query_exec_mode=exec to the URL. LISTEN does not work
-// there, and Listen says so; whoever waits for decisions then sees them when it looks again.
+// there: whoever supervises runs sees decisions when it looks the next time.
 //
 // # Layout
 //

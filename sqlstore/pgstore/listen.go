@@ -1,0 +1,40 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+var _ journal.Listener = (*Store)(nil)
+
+// Listen implements journal.Listener, on a connection of its own. Behind PgBouncer in
+// transaction mode nothing is heard.
+func (s *Store) Listen(ctx context.Context, posted func()) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, s.config.ConnConfig.Copy())
+	if err != nil {
+		return fault("connect", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, `LISTEN pawl_inbox`); err != nil {
+		return fault("listen", err)
+	}
+	for {
+		posted()
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fault("listen", err)
+		}
+	}
+}
