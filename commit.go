@@ -1,10 +1,12 @@
 package pawl
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -129,14 +131,33 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 		return false, nil
 	}
 	entries, err := d.store.Inbox(d.bg, d.m.Run())
-	stepped := false
+	stepped, terr := d.take(entries, now)
+	return stepped, cmp.Or(terr, err)
+}
+
+// takeInput steps the input that a hook has added, before what follows is started: it is not
+// to be too late because of an effect that the hook could not know of.
+func (d *drive) takeInput(now time.Time) error {
+	if !d.hooked || !d.nudged.Load() {
+		return nil
+	}
+	entries, err := d.store.Inbox(d.bg, d.m.Run())
+	if err != nil {
+		return err
+	}
+	_, err = d.take(slices.DeleteFunc(entries, func(e journal.Entry) bool { return !strings.HasPrefix(e.Key, inputPrefix) }), now)
+	return err
+}
+
+// take steps entries of the inbox, and reports whether the run took one.
+func (d *drive) take(entries []journal.Entry, now time.Time) (stepped bool, err error) {
 	for _, e := range entries {
 		if slices.Contains(d.consume, e.Key) {
 			continue
 		}
 		f, err := journal.Decode(e.Body)
 		if err != nil {
-			return false, err
+			return stepped, err
 		}
 		f.Time = now.UnixMilli()
 		if s, ok := f.Body.(*journal.Settled); ok && !saysWhat(s) || d.says(f.Frame, f.Body) {
@@ -160,5 +181,5 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 		}
 		d.consume = append(d.consume, e.Key)
 	}
-	return stepped, err
+	return stepped, nil
 }

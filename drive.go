@@ -196,6 +196,9 @@ func (d *drive) loop() (*Result, error) {
 		if d.gone || d.ctx.Err() != nil {
 			return nil, d.halt(d.cause())
 		}
+		if err := d.takeInput(now); err != nil {
+			return nil, d.halt(err)
+		}
 		if err := d.hold(now); err != nil {
 			return nil, d.halt(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/journal"
@@ -38,24 +38,14 @@ type ruling struct {
 // errGoexit is the error of user code that ended its goroutine.
 var errGoexit = errors.New("it ended its goroutine")
 
-// askGuards asks guardrails, all at once. The first that trips ends the others' context; they
-// are awaited, and those that answered all the same count. A trip is one whatever became of the
-// others; without one, an error means that there is no verdict.
-func askGuards(ctx context.Context, stage GuardrailStage, guards []guard) (r ruling, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make([]guardAnswer, len(guards))
-	var wg sync.WaitGroup
-	for i := range guards {
-		a := &answers[i]
-		a.err = errGoexit
-		wg.Go(func() {
-			if *a = guards[i].ask(ctx); a.check.Tripped {
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
+// errDeaf is the error of a guardrail that did not return when its context had ended.
+var errDeaf = errors.New("it did not return when its context ended")
+
+// askGuards asks guardrails, all at once. The first that trips ends the others' context, and
+// those that answered all the same count. A trip is one whatever became of the others; without
+// one, an error means that there is no verdict.
+func askGuards(ctx context.Context, grace time.Duration, stage GuardrailStage, guards []guard) (r ruling, err error) {
+	answers := answersOf(ctx, grace, guards)
 	for i := range answers {
 		a := &answers[i]
 		switch {
@@ -73,6 +63,43 @@ func askGuards(ctx context.Context, stage GuardrailStage, guards []guard) (r rul
 		return r, nil
 	}
 	return r, err
+}
+
+// answersOf returns the answers of guardrails. When their context ends they are awaited for a
+// grace; what one that does not return says later nobody hears.
+func answersOf(ctx context.Context, grace time.Duration, guards []guard) []guardAnswer {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type saying struct {
+		of int
+		a  guardAnswer
+	}
+	said := make(chan saying, len(guards))
+	answers := make([]guardAnswer, len(guards))
+	for i := range guards {
+		answers[i].err = errDeaf
+		go func() {
+			s := saying{i, guardAnswer{err: errGoexit}}
+			defer func() { said <- s }()
+			s.a = guards[i].ask(ctx)
+		}()
+	}
+	ended := ctx.Done()
+	var patience <-chan time.Time
+	for left := len(guards); left > 0; {
+		select {
+		case s := <-said:
+			left--
+			if answers[s.of] = s.a; s.a.check.Tripped {
+				cancel()
+			}
+		case <-ended:
+			ended, patience = nil, time.After(grace)
+		case <-patience:
+			left = 0
+		}
+	}
+	return answers
 }
 
 // ask asks one guardrail. A panic is an error.
@@ -101,7 +128,7 @@ func (g *guard) ask(ctx context.Context) (a guardAnswer) {
 func (f *frame) startGuards(e machine.Effect) {
 	stage, guards, reject := f.guards(e.ID)
 	f.d.goBeside(effectRef{e.Frame, e.ID}, func(ctx context.Context) (journal.Body, error) {
-		r, err := askGuards(ctx, stage, guards)
+		r, err := askGuards(ctx, f.d.r.grace(), stage, guards)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, errWoken
@@ -218,7 +245,7 @@ func (f *frame) guardPlanned(c *plannedCall) error {
 	n, _, _ := f.m.Response()
 	call := Call{RunContext: f.runContext(), Tool: c.tool.name, ID: c.fc.CallID, Arguments: c.fc.Arguments,
 		Key: f.m.KeyOf(journal.EffectID{Kind: journal.EffectTool, N: n, P: c.plan.P})}
-	r, err := askGuards(ctx, StageToolInput, c.tool.inputGuards(call))
+	r, err := askGuards(ctx, f.d.r.grace(), StageToolInput, c.tool.inputGuards(call))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return errWoken
@@ -249,7 +276,7 @@ func (b *body) guardOutput(ctx context.Context, s *journal.Settled) error {
 			return g.Check(ctx, &out)
 		}})
 	}
-	r, err := askGuards(ctx, StageToolOutput, list)
+	r, err := askGuards(ctx, b.grace, StageToolOutput, list)
 	if err != nil {
 		return err
 	}
@@ -300,7 +327,7 @@ func (d *drive) goBeside(of effectRef, run func(context.Context) (journal.Body, 
 	d.requests[of] = cancel
 	d.beside++
 	go func() {
-		o := outcome{of: of, raw: true}
+		o := outcome{of: of, raw: true, err: errGoexit}
 		defer func() {
 			if v := recover(); v != nil {
 				o.body, o.err = nil, &PanicError{In: of.String(), Value: v, Stack: string(debug.Stack())}

@@ -30,6 +30,7 @@ type body struct {
 	fc       item.FunctionCall
 	fits     bool // the arguments are known to fit the tool's schema
 	edited   string
+	grace    time.Duration   // for guardrails
 	ctx      context.Context // ends at notAfter
 	cancel   context.CancelFunc
 }
@@ -71,7 +72,7 @@ func (f *frame) newBody(id journal.EffectID, key string, info machine.CallInfo) 
 	if t == nil {
 		return nil, toolChanged(info, "is gone")
 	}
-	b := &body{of: effectRef{f.m.Name(), id}, tool: t, edited: info.Edited}
+	b := &body{of: effectRef{f.m.Name(), id}, tool: t, edited: info.Edited, grace: f.d.r.grace()}
 	b.call = Call{RunContext: f.runContext(), Tool: t.name, ID: info.CallID, Key: key, Attempt: id.A, ApprovedBy: info.By,
 		Approvals: info.Approvals}
 	var err error

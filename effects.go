@@ -29,6 +29,9 @@ func (d *drive) start(e machine.Effect) error {
 	switch {
 	case d.stopsBefore(e):
 		return ErrStopped
+	case e.ID.Kind == journal.EffectPrepare && e.Frame == "" && len(d.m.Pending()) > 0: // a hook added it
+		f.m.Withdrawn(e.ID)
+		return nil
 	case e.ID.Kind == journal.EffectTool:
 		return f.startTool(e)
 	case e.ID.Kind == journal.EffectWait:
@@ -374,11 +377,7 @@ func (d *drive) halt(cause error) error {
 
 // await gives bodies the grace to end. What happened to those that do not is unknown.
 func (d *drive) await() {
-	grace := d.r.Grace
-	if grace == 0 {
-		grace = DefaultGrace
-	}
-	end := time.Now().Add(grace)
+	end := time.Now().Add(d.r.grace())
 	for len(d.bodies)+len(d.requests) > 0 {
 		d.setAlarm(end)
 		select {

@@ -447,3 +447,54 @@ func TestWatchATrip(t *testing.T) {
 		t.Errorf("streamed %q, watched %q", streamed, watched)
 	}
 }
+
+// A guardrail that does not heed its context holds nothing up for longer than the grace: neither a cancelled run, nor a trip of
+// another one, nor a driver that stops (S17.3).
+func TestDeafGuardrail(t *testing.T) {
+	deaf := func(t *testing.T, entered chan<- struct{}) func(context.Context, *pawl.InputCheck) (verdict, error) {
+		return func(context.Context, *pawl.InputCheck) (verdict, error) {
+			close(entered)
+			<-t.Context().Done()
+			return verdict{}, nil
+		}
+	}
+	for name, tt := range map[string]struct {
+		blocks bool
+		stop   func(r *pawl.Runner, cancel context.CancelFunc) error
+		want   func(error) bool
+	}{
+		"cancelled": {false, func(r *pawl.Runner, _ context.CancelFunc) error { return r.Cancel(t.Context(), "r", "ann", "") },
+			func(err error) bool { return errors.Is(err, pawl.ErrCancelled) }},
+		"cancelled, blocking": {true, func(r *pawl.Runner, _ context.CancelFunc) error { return r.Cancel(t.Context(), "r", "ann", "") },
+			func(err error) bool { return errors.Is(err, pawl.ErrCancelled) }},
+		"stopped": {true, func(_ *pawl.Runner, cancel context.CancelFunc) error { cancel(); return nil },
+			func(err error) bool { return errors.Is(err, context.Canceled) }},
+		"another trips": {true, nil, as[*pawl.TripwireError]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				entered, r := make(chan struct{}), &pawl.Runner{Grace: time.Minute}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				agent := agentWith(newScript(after(time.Hour, says("done"))))
+				agent.InputGuardrails = []pawl.InputGuardrail{{Name: "deaf", Blocking: tt.blocks, Check: deaf(t, entered)}}
+				if tt.stop == nil {
+					agent.InputGuardrails = append(agent.InputGuardrails, blocking(later("trips", time.Second, verdict{Tripped: true})))
+				} else {
+					go func() {
+						<-entered
+						time.Sleep(time.Second)
+						if err := tt.stop(r, cancel); err != nil {
+							t.Error(err)
+						}
+					}()
+				}
+				began := time.Now()
+				_, err := r.Run(ctx, agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})
+				if took := time.Since(began); !tt.want(err) || took != time.Minute+time.Second {
+					t.Errorf("%v after %s", err, took)
+				}
+			})
+		})
+	}
+}

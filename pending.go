@@ -39,17 +39,27 @@ func (r *Runner) AddInput(ctx context.Context, run string, input Input) error {
 	if err := s.submitInput(ctx, r.store(), []journal.Record{rec}); err != nil {
 		return err
 	}
-	d, driven := r.active.Load(run)
-	if driven {
-		d.(*drive).nudged.Store(true)
-	}
-	if ctx.Value(inHook{}) == d && driven {
+	if d, ok := ctx.Value(inHook{}).(*drive); ok && d.claimedRun == run && !d.over() {
+		d.nudged.Store(true)
 		return nil
+	}
+	if d, driven := r.active.Load(run); driven {
+		d.(*drive).nudged.Store(true)
 	}
 	if err := r.awaitInput(ctx, run, rec); err != nil {
 		return s.refused(err)
 	}
 	return nil
+}
+
+// over says that the drive has ended. It is called from any goroutine.
+func (d *drive) over() bool {
+	select {
+	case <-d.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // inHook is the key of the drive in the context of its hooks.
@@ -127,12 +137,24 @@ func (s *RunState) added(input Input) (rec journal.Record, err error) {
 	if err := checkInput(input, false); err != nil {
 		return rec, err
 	}
-	now := time.Now().UnixMilli()
+	now := s.nextAdded(time.Now().UnixMilli())
 	f := journal.Fact{Time: now, Body: &journal.Added{Items: slices.Clone(input), At: now}}
 	if err := s.fold().Check(f); err != nil {
 		return rec, s.refused(inputRefusal(err))
 	}
 	return journal.Encode(f, newSalt()), nil
+}
+
+// nextAdded is a time behind that of all input that the copy knows of: the same words, said
+// twice, are two inputs.
+func (s *RunState) nextAdded(now int64) int64 {
+	for _, b := range s.fold().Added() {
+		now = max(now, b.At+1)
+	}
+	for _, rec := range s.input {
+		now = max(now, rec.Time+1)
+	}
+	return now
 }
 
 func inputRefusal(err error) error {

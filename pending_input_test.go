@@ -317,13 +317,13 @@ func (lateInbox) Inbox(context.Context, string) ([]journal.Entry, error) { retur
 // A hook may add input to its own run.
 func TestAddInputFromAHook(t *testing.T) {
 	var r pawl.Runner
-	s := newScript(calling(fc("c1", "look", `{"cents":5}`)), says("soon"), says("done"))
+	s := newScript(calling(fc("c1", "look", `{"cents":5}`)), says("soon"))
 	var err error
 	hooks := &pawl.Hooks{ToolEnd: func(ctx context.Context, ev *pawl.ToolEnd) {
 		err = r.AddInput(ctx, ev.Run, pawl.UserText("think of "+ev.ID))
 	}}
 	res := must(t)(r.Run(t.Context(), agentWith(s, charging("look", new(effects), nil)), pawl.UserText("go"), &pawl.RunOptions{Hooks: hooks}))
-	if got := texts(res.ToInputList()); err != nil || got != "user: go\ncall c1\nc1: receipt 5\nassistant: soon\nuser: think of c1\nassistant: done" {
+	if got := texts(res.ToInputList()); err != nil || got != "user: go\ncall c1\nc1: receipt 5\nuser: think of c1\nassistant: soon" {
 		t.Errorf("%v; the conversation is\n%s", err, got)
 	}
 }

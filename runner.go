@@ -1,12 +1,14 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,8 +37,8 @@ type Runner struct {
 	// Lease is how long a claim lives without being renewed; a driver renews it
 	// at a third. 0 means DefaultLease.
 	Lease time.Duration
-	// Grace is how long tools may take to end once the driver stops. 0 means
-	// DefaultGrace.
+	// Grace is how long tools may take to end once the driver stops, and guardrails once
+	// their context has ended. 0 means DefaultGrace.
 	Grace time.Duration
 	// OnHookError is told of panics of hooks, as a *RunError with a *PanicError. Nil means
 	// slog.Default. It is called on the goroutine of the driver.
@@ -56,6 +58,8 @@ func (r *Runner) store() journal.Driver {
 	r.once.Do(func() { r.memory = journal.NewMemory() })
 	return r.memory
 }
+
+func (r *Runner) grace() time.Duration { return cmp.Or(r.Grace, DefaultGrace) }
 
 // check reports settings that make no sense.
 func (r *Runner) check() error {
@@ -89,7 +93,7 @@ func (r *Runner) Run(ctx context.Context, agent *Agent, input Input, opts *RunOp
 // error is the last thing the stream yields. Ranging over it again goes on with the same
 // run.
 func (r *Runner) Stream(ctx context.Context, agent *Agent, input Input, opts *RunOptions) iter.Seq2[Event, error] {
-	o := *opts.orDefault()
+	o, input := *opts.orDefault(), slices.Clone(input)
 	if o.ID == "" {
 		o.ID = newRunID()
 	}
@@ -226,7 +230,7 @@ func (r *Runner) started(t *team, input Input, opts *RunOptions) (*journal.Start
 	if err := checkInput(input, opts.server()); err != nil {
 		return nil, err
 	}
-	s := &journal.Started{Run: opts.ID, Agent: agent.key(), Digest: inputDigest(agent.key(), input), Input: input,
+	s := &journal.Started{Run: opts.ID, Agent: agent.key(), Digest: inputDigest(agent.key(), input), Input: slices.Clone(input),
 		Session: r.sessionRef(opts.Session), Conversation: opts.ConversationID, Previous: opts.PreviousResponseID,
 		Auto: opts.AutoPreviousResponseID, MaxTurns: opts.MaxTurns, Parallel: opts.MaxParallelTools,
 		UniqueCallIDs: t.uniqueCallIDs(opts), OmitReasoningIDs: opts.OmitReasoningIDs, Guards: guardsOf(agent, opts), Machine: machine.Version}

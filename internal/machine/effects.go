@@ -67,6 +67,10 @@ func (f *Frame) Ended(id journal.EffectID) {
 	}
 }
 
+// Withdrawn takes an effect out of flight that the driver did not start: it is handed again
+// when its rule applies [M1.7].
+func (f *Frame) Withdrawn(id journal.EffectID) { f.landed(id) }
+
 // hand gives an effect to the driver unless it was handed out before [M2.3].
 func (f *Frame) hand(e Effect) bool {
 	if _, before := f.handed[e.ID]; before {
