@@ -34,6 +34,9 @@ func (s *Store) newCall(run string, epoch, after uint64, recs []journal.Record, 
 	if err != nil {
 		return nil, err
 	}
+	if err := errors.Join(fits("the id of the session", change.To.Session), fits("the id of the conversation", change.To.Conversation)); err != nil {
+		return nil, err
+	}
 	n := len(recs)
 	kinds, versions, frames, times := make([]string, n), make([]int32, n), make([]string, n), make([]int64, n)
 	payloads, salts, hashes := make([]string, n), make([][]byte, n), make([][]byte, n)
@@ -54,7 +57,7 @@ func (s *Store) newCall(run string, epoch, after uint64, recs []journal.Record, 
 			if c.session.store != s {
 				return nil, fmt.Errorf("pawl: run %s: a batch of session %q, which is in another store", run, c.session.id)
 			}
-			if err := checkItems(c.items); err != nil {
+			if err := c.session.check(c.items); err != nil {
 				return nil, err
 			}
 			sessions, batches = append(sessions, c.session.id), append(batches, c.id)

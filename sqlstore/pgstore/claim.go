@@ -40,6 +40,9 @@ func (s *Store) Claim(ctx context.Context, run string, req journal.ClaimRequest)
 	if req.TTL <= 0 {
 		return journal.Claim{}, badTTL(run, req.TTL)
 	}
+	if err := fits("the id of the run", run); err != nil {
+		return journal.Claim{}, err
+	}
 	var claim journal.Claim
 	var epoch *uint64
 	var previous claimRow

@@ -17,6 +17,9 @@
 // commit; a refused one leaves the others alone. Code that is lent a transaction has a
 // connection of its own, and holds up nobody but its own run.
 //
+// Ids of runs, sessions and conversations have at most 1024 bytes and no NUL: others are refused,
+// as a *pawl.ConfigError, before anything is written.
+//
 // # Connections
 //
 // The store works through PgBouncer in transaction mode: it keeps nothing on a connection from

@@ -85,7 +85,7 @@ func (s *Session) AppendBatch(ctx context.Context, batchID string, items []item.
 }
 
 func (s *Session) take(ctx context.Context, batchID *string, items []item.Item) error {
-	if err := checkItems(items); err != nil {
+	if err := s.check(items); err != nil {
 		return err
 	}
 	_, err := s.store.exec(ctx, sqlTake, s.id, batchID, texts(items))
@@ -142,7 +142,7 @@ func (b *batch) Commit(ctx context.Context, tx any) error {
 	if !ok {
 		return fmt.Errorf("pawl: a batch of session %q, which is in another store", b.session.id)
 	}
-	if err := checkItems(b.items); err != nil {
+	if err := b.session.check(b.items); err != nil {
 		return err
 	}
 	if _, err := own.Exec(ctx, sqlTake, b.session.id, b.id, texts(b.items)); err != nil {
@@ -151,9 +151,10 @@ func (b *batch) Commit(ctx context.Context, tx any) error {
 	return nil
 }
 
-func checkItems(items []item.Item) error {
+// check refuses what the session cannot take.
+func (s *Session) check(items []item.Item) error {
 	if slices.ContainsFunc(items, item.Item.IsZero) {
 		return session.ErrZeroItem
 	}
-	return nil
+	return fits("the id of the session", s.id)
 }

@@ -5,12 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/internal/group"
 	"github.com/pawl-agents/pawl/internal/lent"
 	"github.com/pawl-agents/pawl/journal"
@@ -127,6 +130,21 @@ func (s *Store) ready(ctx context.Context) error {
 		return ErrClosed
 	case lent.Has(ctx, s):
 		return ErrInTransaction
+	}
+	return nil
+}
+
+// maxID is the most bytes of an id: two of them and what a batch adds fit in an entry of an index.
+const maxID = 1024
+
+// fits refuses an id that no index of the database takes. A run is not to learn that from its
+// first batch.
+func fits(what, id string) error {
+	switch {
+	case len(id) > maxID:
+		return &pawl.ConfigError{Field: what, Problem: fmt.Sprintf("has %d bytes, and a PostgreSQL store takes %d", len(id), maxID)}
+	case strings.ContainsRune(id, 0), !utf8.ValidString(id):
+		return &pawl.ConfigError{Field: what, Problem: "is no text that PostgreSQL takes: it has a NUL, or is not UTF-8"}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -38,6 +39,7 @@ type txn struct {
 	conn *pgx.Conn
 	lent *Tx
 	id   string // of the transaction, "" until it is known
+	lost bool   // the connection is, with the transaction as whoever had it left it
 }
 
 // Transact implements journal.Transactor; tx is a *Tx. It has a connection of its own, so that
@@ -99,12 +101,18 @@ func (t *txn) call(c *call) error {
 // transact runs work in a transaction that begins on the side of database/sql, so that both
 // kinds of it are the same one, and commits it if work returns no error. run is empty if it is
 // for none.
-func (s *Store) transact(ctx context.Context, run string, work func(t *txn) error) error {
+func (s *Store) transact(ctx context.Context, run string, work func(t *txn) error) (err error) {
 	conn, err := s.sql.Conn(ctx)
 	if err != nil {
 		return fault("connect", err)
 	}
-	defer conn.Close()
+	t := &txn{lent: new(Tx)}
+	defer func() {
+		conn.Close() // first: without it there may be no connection to ask on
+		if t.lost && s.committed(ctx, t.id) {
+			err = errors.Join(&journal.TxEndedError{Run: run, Committed: true}, err)
+		}
+	}()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	tx, err := conn.BeginTx(ctx, nil)
@@ -112,7 +120,7 @@ func (s *Store) transact(ctx context.Context, run string, work func(t *txn) erro
 		return fault("begin", err)
 	}
 	defer tx.Rollback()
-	t := &txn{ctx: ctx, lent: &Tx{sql: tx}}
+	t.ctx, t.lent.sql = ctx, tx
 	if err := conn.Raw(func(c any) error { t.conn = c.(*stdlib.Conn).Conn(); return nil }); err != nil {
 		return fault("begin", err)
 	}
@@ -121,6 +129,7 @@ func (s *Store) transact(ctx context.Context, run string, work func(t *txn) erro
 	}
 	if err := work(t); err != nil {
 		if errors.Is(err, lent.ErrLeft) {
+			t.lost = true
 			t.conn.PgConn().Conn().Close() // the code left behind may be using it
 		}
 		return err
@@ -144,25 +153,37 @@ func (s *Store) lend(ctx context.Context, t *txn, run string, fn func(context.Co
 	if lost == nil {
 		return err
 	}
-	ended := &journal.TxEndedError{Run: run, Committed: s.committed(t.ctx, t.id)}
+	if t.lost = t.conn.IsClosed(); t.lost {
+		return cmp.Or(err, fault("lend", lost))
+	}
+	ended := &journal.TxEndedError{Run: run, Committed: t.committed()}
 	switch {
 	case ended.Committed:
 		return errors.Join(ended, err)
 	case err == nil && sqlState(lost) == "25P02": // a statement of fn's failed, and it went on
 		return fmt.Errorf("pawl: a statement failed in the transaction that was lent, which is void by that%s", of(run))
-	case err == nil && sqlState(lost) == "":
-		return fault("lend", lost)
 	case err == nil:
 		return ended
 	}
 	return err
 }
 
-// committed says that a transaction was.
+// committed says that the transaction was. Its own connection is asked: a wait for another one
+// that keeps this one could be for ever.
+func (t *txn) committed() (yes bool) {
+	if _, err := t.conn.Exec(t.ctx, `ROLLBACK`); err != nil { // whatever was begun in its place
+		return false
+	}
+	return t.conn.QueryRow(t.ctx, sqlStatus, t.id).Scan(&yes) == nil && yes
+}
+
+// committed says that a transaction was whose connection is gone.
 func (s *Store) committed(ctx context.Context, id string) (yes bool) {
 	if id == "" {
 		return false
 	}
+	ctx, end := begun(ctx)
+	defer end()
 	return s.pool.QueryRow(ctx, sqlStatus, id).Scan(&yes) == nil && yes
 }
 
