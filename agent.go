@@ -80,13 +80,14 @@ type RunContext struct {
 	Invocation *Invocation
 }
 
-// SystemPrompt returns what the agent's Instructions say, empty without any.
-func (a *Agent) SystemPrompt(ctx context.Context, rc *RunContext) (string, error) {
+// SystemPrompt returns what the agent's Instructions say, empty without any. A panic of theirs is a
+// *PanicError.
+func (a *Agent) SystemPrompt(ctx context.Context, rc *RunContext) (text string, err error) {
 	if a.Instructions == nil {
 		return "", nil
 	}
-	text, err := a.Instructions(ctx, rc)
-	if err != nil {
+	defer panicked(fmt.Sprintf("Instructions of agent %q", a.Name), &err)
+	if text, err = a.Instructions(ctx, rc); err != nil {
 		return "", err
 	}
 	return strings.ToValidUTF8(text, "\uFFFD"), nil

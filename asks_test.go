@@ -258,9 +258,9 @@ func TestRefusalTexts(t *testing.T) {
 			want string
 		}{
 			"in flight": {pawl.Retry(in.ID, "ann"), "pawl: the call may still be running: decide it after 2000-01-01T00:10:02Z"},
-			"verdict":   {pawl.Approve(in.ID, "ann"), "pawl: the decision does not fit the interruption: approve cannot settle in-doubt"},
+			"verdict":   {pawl.Approve(in.ID, "ann"), "pawl: the decision does not fit the interruption: 1.0#1 is of kind in-doubt, which takes settle, retry or giveup, not approve"},
 			"arguments": {other, "pawl: the decision does not fit the interruption: the decision is for other arguments than the call's (call t1.0.0)"},
-			"not open":  {pawl.Retry("1.0#2", "ann"), "pawl: the interruption is not open: call t1.0.0 is not open for a decision at stage 2"},
+			"not open":  {pawl.Retry("1.0#2", "ann"), "pawl: the interruption is not open: 1.0#2 waits for no decision now"},
 		} {
 			var re *pawl.RunError
 			if err := r.Decide(t.Context(), "r", tt.d); !errors.As(err, &re) || re.Err.Error() != tt.want {

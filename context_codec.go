@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime/debug"
 	"unicode/utf8"
 
 	"github.com/pawl-agents/pawl/internal/schema"
@@ -32,7 +31,7 @@ type jsonContext[T any] struct{}
 func (jsonContext[T]) Encode(value any) ([]byte, error) {
 	v, ok := value.(T)
 	if !ok {
-		return nil, fmt.Errorf("pawl: it is of type %T, and the codec is for %s", value, reflect.TypeFor[T]())
+		return nil, fmt.Errorf("pawl: RunOptions.Context is of type %T, and the codec is for %s", value, reflect.TypeFor[T]())
 	}
 	return json.Marshal(v)
 }
@@ -103,12 +102,10 @@ func (d *drive) recallContext(ctx context.Context, s *RunState) error {
 // inCodec calls a codec; its error is a *ContextError, and so is its panic.
 func inCodec(f func() error) (err error) {
 	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{In: "the codec", Value: v, Stack: string(debug.Stack())}
-		}
 		if err != nil {
 			err = &ContextError{Err: err}
 		}
 	}()
+	defer panicked("the codec", &err)
 	return f()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -206,11 +205,7 @@ func (b *body) leavesOpen(err error) bool {
 
 // enter enters the body and writes its result; a panic of either is an error.
 func (b *body) enter(note string) (out Item, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{In: fmt.Sprintf("tool %q", b.tool.name), Value: v, Stack: string(debug.Stack())}
-		}
-	}()
+	defer panicked(fmt.Sprintf("tool %q", b.tool.name), &err)
 	result, err := b.tool.run(b.ctx, &b.call, b.fits)
 	if err != nil {
 		return Item{}, err

@@ -281,6 +281,10 @@ func TestAgentHelpers(t *testing.T) {
 	if text, err := agent.SystemPrompt(t.Context(), rc); err != nil || text != "turn 2\uFFFD" {
 		t.Errorf("system prompt %q, %v", text, err)
 	}
+	wild := &pawl.Agent{Name: "support", Instructions: func(context.Context, *pawl.RunContext) (string, error) { panic("oops") }}
+	if _, err := wild.SystemPrompt(t.Context(), rc); !errors.As(err, new(*pawl.PanicError)) || err.Error() != `pawl: Instructions of agent "support" panicked: oops` {
+		t.Errorf("SystemPrompt of instructions that panic: %v", err)
+	}
 	if text, err := (&pawl.Agent{}).SystemPrompt(t.Context(), rc); err != nil || text != "" {
 		t.Errorf("without instructions %q, %v", text, err)
 	}

@@ -1,8 +1,10 @@
 package pawl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -166,7 +168,7 @@ func (e *ToolNotFoundError) Error() string {
 	if e.Disabled {
 		why = "is configured, but disabled"
 	}
-	return fmt.Sprintf("pawl: the model called the tool %q (call %s), which %s; it has %s", e.Tool, e.CallID, why, strings.Join(e.Tools, ", "))
+	return fmt.Sprintf("pawl: the model called the tool %q (call %s), which %s; it has %s", e.Tool, e.CallID, why, cmp.Or(strings.Join(e.Tools, ", "), "none"))
 }
 
 // CallIDError says that a response reuses a call id for another call. Nothing of the
@@ -214,6 +216,13 @@ func (e *PanicError) Unwrap() error {
 
 // Error quotes the panic's value.
 func (e *PanicError) Error() string { return fmt.Sprintf("pawl: %s panicked: %v", e.In, e.Value) }
+
+// panicked makes a panic of user code the error. It is deferred.
+func panicked(in string, err *error) {
+	if v := recover(); v != nil {
+		*err = &PanicError{In: in, Value: v, Stack: string(debug.Stack())}
+	}
+}
 
 // TimeoutError says that a model attempt ran into Settings.Timeout.
 type TimeoutError struct{ Err error }

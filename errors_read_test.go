@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/journal/journaltest"
 	"github.com/pawl-agents/pawl/model"
+	"github.com/pawl-agents/pawl/pawltest"
 	"github.com/pawl-agents/pawl/session"
 )
 
@@ -49,7 +50,7 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		}
 		return r.AddInput(t.Context(), "r", pawl.UserText("more"))
 	},
-	"pawl: RunOptions.ContextCodec: it is of type int, and the codec is for string": func(t *testing.T) error {
+	"pawl: RunOptions.ContextCodec: RunOptions.Context is of type int, and the codec is for string": func(t *testing.T) error {
 		return runs(t, func(_ *pawl.Agent, o *pawl.RunOptions) { o.Context, o.ContextCodec = 7, pawl.JSONContext[string]() })
 	},
 	`pawl: run r: RunOptions.ContextCodec: json: unknown field "user"`: func(t *testing.T) error {
@@ -116,7 +117,15 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		must(t)(r.Resume(t.Context(), agent, s, nil))
 		return r.Decide(t.Context(), "r", pawl.Reject("1.0#0", "bob", ""))
 	},
-	"pawl: run r: the interruption is not open: there is no call t9.9.0 at stage 0": func(t *testing.T) error {
+	"pawl: run r: the interruption is not open: the run of 1.0#1 has ended": func(t *testing.T) error {
+		r, agent, s := waiting5(t)
+		if err := s.Decide(pawl.Approve("1.0#0", "ann")); err != nil {
+			return err
+		}
+		must(t)(r.Resume(t.Context(), agent, s, nil))
+		return r.Decide(t.Context(), "r", pawl.Approve("1.0#1", "ann"))
+	},
+	"pawl: run r: the interruption is not open: there is no 9.9#0": func(t *testing.T) error {
 		r, _, _ := waiting5(t)
 		return r.Decide(t.Context(), "r", pawl.Approve("9.9#0", "ann"))
 	},
@@ -124,7 +133,7 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		r, _, _ := waiting5(t)
 		return r.Decide(t.Context(), "r", pawl.Approve("nonsense", "ann"))
 	},
-	"pawl: run r: the decision does not fit the interruption: retry cannot settle approval": func(t *testing.T) error {
+	"pawl: run r: the decision does not fit the interruption: 1.0#0 is of kind approval, which takes approve or reject, not retry": func(t *testing.T) error {
 		r, _, _ := waiting5(t)
 		return r.Decide(t.Context(), "r", pawl.Retry("1.0#0", "ann"))
 	},
@@ -223,6 +232,18 @@ var asTheyRead = map[string]func(t *testing.T) error{
 	`pawl: run r, reading response 1: the model used the call id "c1" for two different calls`: func(t *testing.T) error {
 		return runs(t, nil, calling(fc("c1", "charge", `{"cents":5}`), fc("c1", "charge", `{"cents":6}`)))
 	},
+	`pawl: run r, reading response 1: the model called the tool "pay" (call c1), which the agent does not have; it has none`: func(t *testing.T) error {
+		return runs(t, func(a *pawl.Agent, _ *pawl.RunOptions) { a.Tools = nil }, calling(fc("c1", "pay", `{"cents":5}`)))
+	},
+	"pawl: RunOptions: the model's server keeps no conversation, as ConversationID, PreviousResponseID and AutoPreviousResponseID ask for": func(t *testing.T) error {
+		return runs(t, func(_ *pawl.Agent, o *pawl.RunOptions) { o.AutoPreviousResponseID = true }, says("no"))
+	},
+	`pawl: run r, preparing turn 1: Prompt of agent "support" panicked: oops`: func(t *testing.T) error {
+		return runs(t, func(a *pawl.Agent, o *pawl.RunOptions) {
+			a.Prompt = func(context.Context, *pawl.RunContext) (*pawl.PromptRef, error) { panic("oops") }
+			o.Model = &pawltest.ScriptedModel{ServerPrompts: true}
+		})
+	},
 	"pawl: run r, reading response 1: the model refused: never": func(t *testing.T) error {
 		refusal := item.FromTrusted(`{"type":"message","role":"assistant","status":"completed","content":[{"type":"refusal","refusal":"never"}]}`)
 		return runs(t, nil, items(refusal))
@@ -230,7 +251,7 @@ var asTheyRead = map[string]func(t *testing.T) error{
 	"pawl: run r, reading response 1: the final output does not fit its type: expected an object, got 7": func(t *testing.T) error {
 		return runs(t, func(a *pawl.Agent, _ *pawl.RunOptions) { a.Output = pawl.OutputOf[charge]() }, says("7"))
 	},
-	"pawl: run r, preparing turn 1: preparing turn 1 panicked: oops": func(t *testing.T) error {
+	`pawl: run r, preparing turn 1: Instructions of agent "support" panicked: oops`: func(t *testing.T) error {
 		return runs(t, func(a *pawl.Agent, _ *pawl.RunOptions) {
 			a.Instructions = func(context.Context, *pawl.RunContext) (string, error) { panic("oops") }
 		})

@@ -56,7 +56,7 @@ type ModelInput struct {
 func (f *frame) filterInput(e machine.Effect, w *wanted) ([]journal.Span, error) {
 	sent := append(viewItems(f.m, e.View), itemsOf(f.m, e.From, e.Upto)...)
 	in := &ModelInput{RunContext: *f.turnContext(e.ID.N), Instructions: w.instructions, Items: slices.Clone(sent)}
-	if err := f.opts.FilterInput(f.d.ctx, in); err != nil {
+	if err := f.filtered(in); err != nil {
 		return nil, err
 	}
 	w.instructions = strings.ToValidUTF8(in.Instructions, "\uFFFD")
@@ -68,6 +68,11 @@ func (f *frame) filterInput(e machine.Effect, w *wanted) ([]journal.Span, error)
 		copy(covered[s.From:s.Upto], places[s.From:s.Upto])
 	}
 	return viewInstead(newest(in.Items), sent, covered)
+}
+
+func (f *frame) filtered(in *ModelInput) (err error) {
+	defer panicked("the filter", &err)
+	return f.opts.FilterInput(f.d.ctx, in)
 }
 
 // newest leaves of items of one type and id the newest. It stands where the first one stood if

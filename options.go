@@ -162,7 +162,7 @@ func (o *RunOptions) check(m model.Model, resume bool) error {
 	case managed > 1:
 		return &ConfigError{Field: "RunOptions", Problem: "a session, a conversation id and a previous response id exclude each other"}
 	case o.server() && !m.Info().ServerState:
-		return &ConfigError{Field: "RunOptions", Problem: "the model's server keeps no conversation"}
+		return &ConfigError{Field: "RunOptions", Problem: "the model's server keeps no conversation, as ConversationID, PreviousResponseID and AutoPreviousResponseID ask for"}
 	case resume && (o.server() || o.ID != ""):
 		return &ConfigError{Field: "RunOptions", Problem: "a resumed run keeps its id and its conversation"}
 	case !utf8.ValidString(o.ID):

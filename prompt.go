@@ -34,13 +34,13 @@ func StaticPrompt(ref PromptRef) Prompt {
 
 // prompt asks the agent for the prompt of a turn, in the form in which it is recorded and
 // sent.
-func (a *Agent) prompt(ctx context.Context, rc *RunContext) (string, error) {
+func (a *Agent) prompt(ctx context.Context, rc *RunContext) (text string, err error) {
+	defer panicked(fmt.Sprintf("Prompt of agent %q", a.Name), &err)
 	ref, err := a.Prompt(ctx, rc)
 	if err != nil {
 		return "", err
 	}
-	text, err := ref.json()
-	if err != nil {
+	if text, err = ref.json(); err != nil {
 		return "", because(fmt.Errorf("pawl: agent %q: Prompt", a.Name), err)
 	}
 	return text, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/pawl-agents/pawl/internal/machine"
@@ -359,11 +358,7 @@ func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool)
 
 // findSession asks Runner.Sessions; a panic there is an error.
 func (r *Runner) findSession(id string) (s session.Session, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{In: fmt.Sprintf("Runner.Sessions(%q)", id), Value: v, Stack: string(debug.Stack())}
-		}
-	}()
+	defer panicked(fmt.Sprintf("Runner.Sessions(%q)", id), &err)
 	return r.Sessions(id), nil
 }
 

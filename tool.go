@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -369,11 +368,7 @@ func (t *Tool) isEnabled(ctx context.Context, rc *RunContext) (on bool, err erro
 	if t.enabled == nil {
 		return true, nil
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{In: fmt.Sprintf("Enabled of tool %q", t.name), Value: v, Stack: string(debug.Stack())}
-		}
-	}()
+	defer panicked(fmt.Sprintf("Enabled of tool %q", t.name), &err)
 	if on, err = t.enabled(ctx, rc); err != nil {
 		return false, because(fmt.Errorf("pawl: tool %q: Enabled", t.name), err)
 	}

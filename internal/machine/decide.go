@@ -136,8 +136,9 @@ func (c *call) revisable() bool {
 // saw.
 func (f *Frame) checkDecided(now int64, b *journal.Decided) error {
 	c := f.find(b.Call)
+	id := InterruptionID(f.Name(), b.Call, b.Stage)
 	if c == nil || b.Call.A != 0 || b.Stage < 0 {
-		return notDue("there is no call %s at stage %d", b.Call, b.Stage)
+		return notDue("there is no %s", id)
 	}
 	if err := c.answered(b); err != nil {
 		return err
@@ -154,12 +155,14 @@ func (f *Frame) checkDecided(now int64, b *journal.Decided) error {
 	switch {
 	case !ended && c.state == callDoubt && c.query && !c.tells() && b.Stage == c.stage():
 		return fmt.Errorf("%w (call %s: the far side is asked first what became of it)", ErrInFlight, b.Call)
-	case !open || ended:
-		return notDue("call %s is not open for a decision at stage %d", b.Call, b.Stage)
+	case ended:
+		return notDue("the run of %s has ended", id)
+	case !open:
+		return notDue("%s waits for no decision now", id)
 	case b.Digest != c.digest:
 		return fmt.Errorf("%w (call %s)", ErrDigest, b.Call)
 	case !fits(kind, b.Verdict):
-		return fmt.Errorf("%w: %s cannot settle %s", ErrVerdict, b.Verdict, kind)
+		return fmt.Errorf("%w: %s is of kind %s, which takes %s, not %s", ErrVerdict, id, kind, answers[kind], b.Verdict)
 	case b.Sticky && (b.Stage > 0 || c.spec == nil || c.spec.Identity == ""):
 		return fmt.Errorf("%w: only the approval that a rule asks for can be sticky, of a known tool", ErrVerdict)
 	case kind == InDoubt && now < c.blocked:
@@ -230,6 +233,9 @@ func (c *call) checkArguments(b *journal.Decided) error {
 func SameDecision(a, b *journal.Decided) bool {
 	return a.Verdict == b.Verdict && a.Sticky == b.Sticky && a.Arguments == b.Arguments && a.Text == b.Text && a.Digest == b.Digest
 }
+
+// answers names the verdicts that fit, for people.
+var answers = map[InterruptionKind]string{Approval: "approve or reject", InDoubt: "settle, retry or giveup", External: "settle"}
 
 // fits says which verdicts settle which interruption [M9.3].
 func fits(kind InterruptionKind, v journal.Verdict) bool {
