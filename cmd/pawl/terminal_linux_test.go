@@ -113,6 +113,14 @@ func (p *person) refunds() string {
 	return strings.Join(got, " ")
 }
 
+func TestNarrowTerminal(t *testing.T) {
+	p := sit(t, t.TempDir(), []string{"COLUMNS=40", "NO_COLOR=1"}, "demo", "--yes")
+	if text := strings.ReplaceAll(p.leaves(0), "\r\n", "\n"); !strings.Contains(text, "  files     ./pawl-demo: pawl.db (the\n            runs), shop.db (a shop with\n") ||
+		!strings.Contains(text, "\n  in session  1\n") {
+		t.Errorf("on the screen:\n%s", text)
+	}
+}
+
 func TestTerminal(t *testing.T) {
 	const question = "Approve it? [y]es, [n]o, [e]dit:"
 	type step struct{ at, answer string }

@@ -10,10 +10,12 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
 )
 
 // app is one invocation of the command.
@@ -23,6 +25,7 @@ type app struct {
 	errors io.Writer
 	out    io.Writer
 	self   string // how this program is called, for hints
+	asked  *cobra.Command
 
 	// Persistent flags.
 	store string
@@ -42,6 +45,9 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 		out:    stdout,
 		self:   callMe(args[0]),
 	}
+	if isTerminal(stdout) {
+		a.screen.width = width(stdout)
+	}
 	if isTerminal(stdin) && isTerminal(stdout) {
 		a.prompt = newPrompter(stdin, a.screen)
 	}
@@ -54,6 +60,14 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 }
 
 func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()) }
+
+// width is how many characters a line of the terminal has, 0 if nobody knows.
+func width(terminal *os.File) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	return windowWidth(terminal)
+}
 
 // callMe says how a person who is where we are calls this program: in a clone with go run, else as it was called.
 func callMe(arg0 string) string {

@@ -93,7 +93,7 @@ func (a *app) failure(ctx context.Context, err error) *failure {
 	switch {
 	case errors.As(err, &wrong) || strings.HasPrefix(err.Error(), "unknown command"):
 		f.Code, f.exit = "usage", exitUsage
-		f.Hints = []string{a.self + " help"}
+		f.Hints = []string{a.help()}
 		return f
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		f.Code, f.exit = "interrupted", exitInterrupted

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -50,11 +52,15 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.store, "store", defaultStore, "where the runs are: a `directory` with pawl.db in it, an SQLite file, or the URL of a PostgreSQL database")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object instead of text")
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		a.asked = cmd
+		return &usageError{err}
+	})
 	root.AddCommand(a.demoCommand(), a.runsCommand(), a.unsettledCommand(), a.showCommand(), a.approveCommand(), a.rejectCommand(), a.settleCommand(),
 		a.resumeCommand(), a.auditCommand(), a.verifyCommand(), a.proveCommand(), a.sampleCommand())
 	for _, cmd := range append(root.Commands(), root) {
-		cmd.Args = usage(cmd.Args)
+		cmd.Args = a.usage(cmd.Args)
 	}
 	return root
 }
@@ -74,14 +80,34 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// usage makes what a check of the arguments refuses a usage error.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+// usage makes what a check of the arguments refuses a usage error that says what the command takes.
+func (a *app) usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		a.asked = cmd
 		if err := check(cmd, args); err != nil {
-			return &usageError{err}
+			return &usageError{misused(cmd, args, err)}
 		}
 		return nil
 	}
+}
+
+func misused(cmd *cobra.Command, args []string, err error) error {
+	if !cmd.HasParent() {
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("%w; there is %s", err, strings.Join(near, ", "))
+		}
+		return err
+	}
+	_, takes, _ := strings.Cut(cmd.Use, " ")
+	return fmt.Errorf("%s takes %s; %d were given", cmd.Name(), cmp.Or(takes, "no arguments"), len(args))
+}
+
+// help is the command line that explains the command that was asked for.
+func (a *app) help() string {
+	if a.asked == nil || !a.asked.HasParent() {
+		return a.self + " help"
+	}
+	return a.self + " " + a.asked.Name() + " --help"
 }
 
 // do makes a command of a function that returns what --json prints as the result.

@@ -19,6 +19,7 @@ import (
 type screen struct {
 	w     io.Writer
 	color bool
+	width int // of a line; 0 means that nobody knows
 
 	tools  map[string]string // call id -> tool, for outputs
 	said   map[string]bool   // message items that were shown while they were written
@@ -60,14 +61,23 @@ func (s *screen) head(format string, args ...any) {
 
 const (
 	labelWidth = 10
-	textWidth  = 88
+	textWidth  = 88 // at most
+	narrow     = 20 // a text gets no narrower
 )
+
+// room is how wide a text behind a label may be.
+func (s *screen) room(label int) int {
+	if s.width == 0 {
+		return textWidth
+	}
+	return min(textWidth, max(narrow, s.width-label-2))
+}
 
 // entry prints a labelled line of the progress. Further lines of the text are indented.
 func (s *screen) entry(st style, label, text string) {
 	s.endLine()
 	s.start(st, label)
-	fmt.Fprintln(s.w, indent(wrap(text, textWidth)))
+	fmt.Fprintln(s.w, indent(wrap(text, s.room(labelWidth)), labelWidth+2))
 }
 
 func (s *screen) start(st style, label string) {
@@ -75,8 +85,8 @@ func (s *screen) start(st style, label string) {
 }
 
 // indent puts the further lines of a text under the first.
-func indent(text string) string {
-	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", labelWidth+2))
+func indent(text string, by int) string {
+	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", by))
 }
 
 // wrap breaks lines between words. A word that is too long stays whole.
@@ -84,9 +94,13 @@ func wrap(text string, width int) string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		for utf8.RuneCountInString(line) > width {
-			cut := strings.LastIndex(line[:len(string([]rune(line)[:width+1]))], " ")
+			fits := len(string([]rune(line)[:width+1]))
+			cut := strings.LastIndex(line[:fits], " ")
 			if cut <= 0 {
-				break
+				if cut = strings.Index(line[fits:], " "); cut < 0 {
+					break
+				}
+				cut += fits
 			}
 			lines = append(lines, line[:cut])
 			line = line[cut+1:]
@@ -143,7 +157,7 @@ func (s *screen) delta(d *pawl.Delta) {
 		s.start(plain, "model")
 		s.inLine = true
 	}
-	fmt.Fprint(s.w, indent(printable(d.Text)))
+	fmt.Fprint(s.w, indent(printable(d.Text), labelWidth+2))
 	s.said[d.ItemID] = true
 }
 
@@ -169,7 +183,7 @@ func (s *screen) item(ev *pawl.ItemCreated) {
 			text = out.Text
 		}
 		tool := printable(s.tools[h.CallID])
-		s.entry(faint, "output", tool+": "+oneLine(text, max(20, textWidth-len(tool)-2)))
+		s.entry(faint, "output", tool+": "+oneLine(text, max(narrow, s.room(labelWidth)-len(tool)-2)))
 	}
 }
 
@@ -233,13 +247,22 @@ func printable(text string) string {
 	}, text)
 }
 
-// columns prints rows under their heads, each as wide as needed.
+// columns prints rows under their heads, each as wide as needed; where the lines are too short for that, each cell on
+// its own.
 func (s *screen) columns(heads []string, rows [][]string) {
 	widths := make([]int, len(heads))
 	for _, row := range append(rows, heads) {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
+	}
+	total := 0
+	for _, w := range widths {
+		total += 2 + w
+	}
+	if s.width > 0 && total > s.width {
+		s.blocks(heads, rows)
+		return
 	}
 	write := func(st style, row []string) {
 		line := ""
@@ -251,5 +274,23 @@ func (s *screen) columns(heads []string, rows [][]string) {
 	write(faint, heads)
 	for _, row := range rows {
 		write(plain, row)
+	}
+}
+
+// blocks prints rows one below the other, with the head before each cell that is not empty.
+func (s *screen) blocks(heads []string, rows [][]string) {
+	label := 0
+	for _, h := range heads {
+		label = max(label, utf8.RuneCountInString(h)+2)
+	}
+	for n, row := range rows {
+		if n > 0 {
+			s.line("")
+		}
+		for i, cell := range row {
+			if cell != "" {
+				s.line("  %s%s", s.styled(faint, fmt.Sprintf("%-*s", label, heads[i])), indent(wrap(cell, s.room(label)), label+2))
+			}
+		}
 	}
 }

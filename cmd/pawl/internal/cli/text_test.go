@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawl-agents/pawl"
 )
 
@@ -51,7 +53,9 @@ func TestWrap(t *testing.T) {
 		{"one two three", 7, "one two\nthree"},
 		{"one two three", 8, "one two\nthree"},
 		{"ünï çødé three", 8, "ünï çødé\nthree"},
-		{"abcdefghijkl m", 5, "abcdefghijkl m"},
+		{"abcdefghijkl m", 5, "abcdefghijkl\nm"},
+		{"abcdefghijkl", 5, "abcdefghijkl"},
+		{"a bcdefghijkl mn op", 5, "a\nbcdefghijkl\nmn op"},
 		{"one\ntwo three\n", 5, "one\ntwo\nthree"},
 		{"", 5, ""},
 	} {
@@ -106,5 +110,34 @@ func TestValueLike(t *testing.T) {
 		if got, ok := valueLike(tt.old, tt.answer); got != tt.want || ok != tt.ok {
 			t.Errorf("valueLike(%s, %s) = %s, %v; want %s, %v", tt.old, tt.answer, got, ok, tt.want, tt.ok)
 		}
+	}
+}
+
+// Where a line is short texts are wrapped to it, and a table becomes a list.
+func TestNarrow(t *testing.T) {
+	var out bytes.Buffer
+	s := newScreen(&out, false)
+	s.width = 40
+	s.entry(plain, "model", "Both complaints are covered: the article and the fee.")
+	s.columns([]string{"run", "status"}, [][]string{{"ticket-1", "waiting"}})
+	s.columns([]string{"run", "last change"}, [][]string{{"ticket-1", "2026-11-30 08:58:33"}, {"", "of a run that has a very long name"}})
+	want := `  model     Both complaints are covered:
+            the article and the fee.
+  run       status
+  ticket-1  waiting
+  run          ticket-1
+  last change  2026-11-30 08:58:33
+
+  last change  of a run that has a very
+               long name
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if s.width = 5; s.room(labelWidth) != narrow {
+		t.Errorf("%d characters for a text", s.room(labelWidth))
+	}
+	if s.width = 0; s.room(labelWidth) != textWidth {
+		t.Errorf("%d characters for a text", s.room(labelWidth))
 	}
 }
