@@ -11,8 +11,8 @@ import (
 )
 
 // Event is something a stream shows. Apart from what a model sends while it writes, an
-// event is shown after the fact it tells of is recorded. Its types are those of this package;
-// expect new ones.
+// event is shown after the fact it tells of is recorded. Its types are pointers to types of this
+// package, as *Delta and *Done; expect new ones.
 type Event interface{ event() }
 
 // RunStarted is the first event of a stream.
@@ -25,8 +25,8 @@ type RunStarted struct {
 // AgentUpdated says which agent is the current one: at the beginning, and after a handoff.
 type AgentUpdated struct{ Agent *Agent }
 
-// Delta is a piece of a response that is still being written. It is not recorded: if
-// the attempt fails, a Reset says so.
+// Delta is a piece of a response that is still being written: of the answer if Kind is
+// DeltaText. It is not recorded: if the attempt fails, a Reset says so.
 type Delta struct {
 	Kind          DeltaKind
 	Text          string

@@ -24,8 +24,9 @@ const (
 	DefaultGrace = 5 * time.Second
 )
 
-// Runner drives runs. The zero value keeps them in memory for as long as it lives.
-// It is safe for concurrent use and must not be copied once used.
+// Runner drives runs. The zero value keeps them in memory for as long as it lives, those that
+// ended, too: a server without a store uses one for each conversation. It is safe for concurrent
+// use and must not be copied once used.
 type Runner struct {
 	// Store keeps the ledgers; nil means memory.
 	Store journal.Driver
