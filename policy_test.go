@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"cmd/pawl-verify": {},
 	"cmd/pawl":        {"cmd/pawl/internal/cli"},
 	"cmd/pawl/internal/cli": {".", "cmd/pawl/internal/demo", "cmd/pawl/internal/timeline", "item", "journal", "journal/audit", "model",
-		"models/openai", "session", "sqlstore", "sqlstore/pgstore", "internal/owner", "github.com/mattn/go-isatty", "github.com/spf13/cobra"},
+		"models/openai", "session", "sqlstore", "sqlstore/pgstore", "internal/owner", "github.com/mattn/go-isatty", "github.com/spf13/cobra", "golang.org/x/sys/unix"},
 	"cmd/pawl/internal/demo":     {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
 	"cmd/pawl/internal/timeline": {"item", "journal"},
 	"internal/duel":              {},
