@@ -102,7 +102,10 @@ func (f *frame) leave(e machine.Effect) (journal.Body, error) {
 		}
 	}
 	s := &journal.Settled{ID: id, Output: b.fc.Output(b.note() + text)}
-	return s, b.guardOutput(f.d.ctx, s)
+	if err := b.guardOutput(f.d.ctx, s); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // told is the outcome of a call whose failure the caller is told of. The tool may be gone.
@@ -114,7 +117,10 @@ func (f *frame) told(b *body, id journal.EffectID, info machine.CallInfo) (journ
 	s := &journal.Settled{ID: id, Outcome: journal.ToolFailed, Error: errorText(err)}
 	if b != nil {
 		s.Output = b.fc.Output(b.note() + b.tool.errorText(f.d.ctx, &b.call, err))
-		return s, b.guardOutput(f.d.ctx, s)
+		if err := b.guardOutput(f.d.ctx, s); err != nil { // there is no other text to fall back on
+			s.Output, s.Error = b.fc.Output(b.note()+noVerdictText), withheldError
+		}
+		return s, f.d.ctx.Err()
 	}
 	s.Output, err = answer(info.Item, agentFailed(err))
 	return s, err

@@ -137,9 +137,11 @@ func (f *frame) startGuards(e machine.Effect) {
 		}
 		b := &journal.Checked{ID: e.ID, Checks: r.checks}
 		if r.rejects && !r.tripped {
-			b.Output, err = reject(r.message)
+			if b.Output, err = reject(r.message); err != nil {
+				return nil, err
+			}
 		}
-		return b, err
+		return b, nil
 	})
 }
 
@@ -263,6 +265,9 @@ func (f *frame) guardPlanned(c *plannedCall) error {
 // withheldError is what a ledger has in place of an error that must not be read.
 const withheldError = "withheld by a guardrail"
 
+// noVerdictText is what the model reads of an output about which a guardrail said nothing.
+const noVerdictText = "The output of this tool call was withheld: a guardrail on it failed."
+
 // guardOutput asks the guardrails on the output of a call: only what they let pass is recorded.
 func (b *body) guardOutput(ctx context.Context, s *journal.Settled) error {
 	if len(b.tool.guardsOut) == 0 {
@@ -302,7 +307,7 @@ func (b *body) checked(ctx context.Context, s *journal.Settled) *journal.Settled
 	if len(b.tool.guardsOut) == 0 {
 		return s
 	}
-	text := "The output of this tool call was withheld: a guardrail on it failed."
+	text := noVerdictText
 	if b.tool.effect == Transactional {
 		text += " " + nothingChanged
 	} else {

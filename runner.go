@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -149,10 +150,28 @@ func (r *Runner) drive(ctx context.Context, emit func(Event) bool, open func(*dr
 	}
 	d := r.newDrive(ctx, emit)
 	defer d.cancel(nil)
-	if err := open(d); err != nil {
+	if err := d.opened(open); err != nil {
 		return nil, err
 	}
 	return d.run()
+}
+
+// opened opens the drive. A panic of what an application gave, a session that cannot say its
+// id or a model its Info, is an error, and leaves no claim behind.
+func (d *drive) opened(open func(*drive) error) (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		d.release()
+		if v := recover(); v != nil {
+			err = &PanicError{In: "the beginning of the run", Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	err = open(d)
+	returned = true
+	return err
 }
 
 // begin opens a new run, or attaches to the one that has the id.
