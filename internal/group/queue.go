@@ -16,6 +16,9 @@ const Max = 128
 // ErrClosed: the store was closed.
 var ErrClosed = errors.New("pawl: the store is closed")
 
+// errPanicked is the error of the writes whose leader did not come back from serving them.
+var errPanicked = errors.New("pawl: the store panicked; it is not known what became of the write")
+
 // A Write is work for the writer. Err is its own error, beside that of its transaction.
 type Write[W any] struct {
 	Work W
@@ -99,20 +102,20 @@ func (q *Queue[W]) wait(w *Write[W]) (lead bool) {
 
 // lead serves one transaction.
 func (q *Queue[W]) lead(w *Write[W], serve Serve[W]) {
-	taken := []*Write[W]{w}
+	taken, err := []*Write[W]{w}, errPanicked
 	defer func() {
+		for _, w := range taken {
+			w.Err = cmp.Or(w.Err, err)
+		}
 		q.pass()
 		for _, other := range taken[1:] {
 			other.turn <- false
 		}
 	}()
-	err := serve(w.ctx, func() []*Write[W] {
+	err = serve(w.ctx, func() []*Write[W] {
 		taken = q.take(w)
 		return taken
 	})
-	for _, w := range taken {
-		w.Err = cmp.Or(w.Err, err)
-	}
 }
 
 // take returns the writes that share a transaction with the leader's.
