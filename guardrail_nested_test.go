@@ -3,11 +3,14 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/model"
 	"github.com/pawl-agents/pawl/session"
 )
 
@@ -97,5 +100,23 @@ func TestPanicsAtTheBeginning(t *testing.T) {
 	}
 	if panics < 3 { // the last one of them when the run was claimed
 		t.Errorf("it panicked %d times", panics)
+	}
+}
+
+// A model of a nested run that ends its goroutine has failed, and the run goes on from there.
+func TestNestedModelEndsItsGoroutine(t *testing.T) {
+	inner := &pawl.Agent{Name: "inner", Model: newScript(func(context.Context, *model.Request, func(*model.Event) bool) (*model.Response, error) {
+		runtime.Goexit()
+		return nil, nil
+	}, says("found"))}
+	outer := agentWith(newScript(calling(fc("c1", "inner", `{"input":"go"}`)), says("done")), pawl.AgentTool(inner, &pawl.AgentToolOptions{FailRun: true}))
+	var r pawl.Runner
+	_, err := r.Run(t.Context(), outer, pawl.UserText("go"), nil)
+	if err == nil || !strings.Contains(err.Error(), "it ended its goroutine") {
+		t.Fatal(err)
+	}
+	res := must(t)(r.Resume(t.Context(), outer, viaJSON(t, stateOf(t, err)), nil))
+	if got := outputs(res.ToInputList()); !slices.Equal(got, []string{"c1: found"}) {
+		t.Errorf("the model read %q", got)
 	}
 }
