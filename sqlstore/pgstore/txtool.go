@@ -27,13 +27,18 @@ type TxFunc[In, Out any] struct {
 	// Timeout bounds the body; 0 means pawl.DefaultTxTimeout.
 	Timeout time.Duration
 	OnError func(ctx context.Context, c *pawl.Call, err error) string
+	// OutputGuardrails are asked inside the transaction. What they reject or trip on commits;
+	// if one gives no verdict it is rolled back.
+	InputGuardrails  []pawl.ToolInputGuardrail
+	OutputGuardrails []pawl.ToolOutputGuardrail
 }
 
 // NewTxTool makes a transactional tool, for agents whose Runner's store is a *Store. What is
 // wrong with it is returned by its Err, as for pawl.NewTool.
 func NewTxTool[In, Out any](f TxFunc[In, Out]) pawl.Tool {
 	tool := pawl.Func[In, Out]{Name: f.Name, Description: f.Description, Effect: pawl.Transactional, Approve: f.Approve,
-		Expires: f.Expires, OnExpiry: f.OnExpiry, Timeout: f.Timeout, OnError: f.OnError}
+		Expires: f.Expires, OnExpiry: f.OnExpiry, Timeout: f.Timeout, OnError: f.OnError,
+		InputGuardrails: f.InputGuardrails, OutputGuardrails: f.OutputGuardrails}
 	if f.Run != nil {
 		tool.Run = func(ctx context.Context, c *pawl.Call, in In) (out Out, err error) {
 			tx, ok := c.Tx.(*Tx)
