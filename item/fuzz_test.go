@@ -105,8 +105,11 @@ func modelHead(t *testing.T, raw []byte) item.Head {
 	if _, ok := members["role"]; ok && (members["type"] == nil || string(members["type"]) == "null") {
 		h.Type = "message"
 	}
-	if h.Type == "local_shell_call_output" && h.CallID == "" {
+	switch {
+	case h.Type == "local_shell_call_output" && h.CallID == "", h.Type == "mcp_approval_request":
 		h.CallID = h.ID
+	case h.Type == "mcp_approval_response":
+		h.CallID = text("approval_request_id")
 	}
 	return h
 }

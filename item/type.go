@@ -41,8 +41,8 @@ const (
 	TypeProgramOutput        Type = "program_output"
 )
 
-// OutputType returns the type of the item that answers a call of type t, "" if this side never answers items of type t. An
-// mcp_approval_request is no call: its answer decides about a call that the server makes.
+// OutputType returns the type of the item that answers a call of type t, "" if this side never answers items of type t. What
+// answers an mcp_approval_request decides about a call that the server makes.
 func OutputType(t Type) Type {
 	switch t {
 	case TypeFunctionCall:
@@ -59,6 +59,8 @@ func OutputType(t Type) Type {
 		return TypeApplyPatchCallOutput
 	case TypeToolSearchCall:
 		return TypeToolSearchOutput
+	case TypeMCPApprovalRequest:
+		return TypeMCPApprovalResponse
 	}
 	return ""
 }
@@ -71,7 +73,7 @@ func IsCall(t Type) bool { return OutputType(t) != "" }
 func IsOutput(t Type) bool {
 	switch t {
 	case TypeFunctionCallOutput, TypeCustomToolCallOutput, TypeComputerCallOutput, TypeLocalShellCallOutput, TypeShellCallOutput,
-		TypeApplyPatchCallOutput, TypeToolSearchOutput:
+		TypeApplyPatchCallOutput, TypeToolSearchOutput, TypeMCPApprovalResponse:
 		return true
 	}
 	return false
@@ -140,7 +142,7 @@ type Head struct {
 	Type Type   // as [Item.Type] returns it
 	ID   string // of the item, given by the server
 	// CallID pairs a call with its output. For a local_shell_call_output, which has no call_id, it is the id: there the id
-	// names the call.
+	// names the call. An mcp_approval_request is named by its id, too, and its answer has that as approval_request_id.
 	CallID    string
 	Role      string // of a message
 	Name      string // of the tool called
@@ -151,8 +153,9 @@ type Head struct {
 // Head reads the item's head in one pass. Its strings share memory with the item unless they had escapes.
 func (it Item) Head() Head {
 	var (
-		h Head
-		t itemType
+		h       Head
+		t       itemType
+		request string // the approval request that is answered
 	)
 	err := jsonscan.Object(it.raw, func(key, value string) error {
 		t.read(key, value)
@@ -169,6 +172,8 @@ func (it Item) Head() Head {
 			h.Namespace = textOrEmpty(value)
 		case "status":
 			h.Status = textOrEmpty(value)
+		case "approval_request_id":
+			request = textOrEmpty(value)
 		}
 		return nil
 	})
@@ -176,8 +181,11 @@ func (it Item) Head() Head {
 		return Head{}
 	}
 	h.Type = t.value()
-	if h.Type == TypeLocalShellCallOutput && h.CallID == "" {
+	switch {
+	case h.Type == TypeMCPApprovalRequest, h.Type == TypeLocalShellCallOutput && h.CallID == "":
 		h.CallID = h.ID
+	case h.Type == TypeMCPApprovalResponse:
+		h.CallID = request
 	}
 	return h
 }

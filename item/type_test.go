@@ -57,6 +57,12 @@ func TestHead(t *testing.T) {
 			item.Head{Type: "local_shell_call_output", ID: "call_9", CallID: "call_9"}},
 		{`{"type":"local_shell_call_output","id":"lsho_1","call_id":"call_9"}`,
 			item.Head{Type: "local_shell_call_output", ID: "lsho_1", CallID: "call_9"}},
+		{`{"type":"mcp_approval_request","id":"mcpr_1","call_id":"c","name":"drop"}`,
+			item.Head{Type: "mcp_approval_request", ID: "mcpr_1", CallID: "mcpr_1", Name: "drop"}},
+		{`{"type":"mcp_approval_response","id":"a_1","call_id":"c","approval_request_id":"mcpr_1","approve":true}`,
+			item.Head{Type: "mcp_approval_response", ID: "a_1", CallID: "mcpr_1"}},
+		{`{"type":"mcp_approval_response","call_id":"c"}`, item.Head{Type: "mcp_approval_response"}},
+		{`{"type":"function_call_output","call_id":"c","approval_request_id":"mcpr_1"}`, item.Head{Type: "function_call_output", CallID: "c"}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, mustParse(t, tt.raw).Head()); diff != "" {
@@ -67,19 +73,20 @@ func TestHead(t *testing.T) {
 
 func TestOutputType(t *testing.T) {
 	want := map[item.Type]item.Type{
-		"function_call":    "function_call_output",
-		"custom_tool_call": "custom_tool_call_output",
-		"computer_call":    "computer_call_output",
-		"local_shell_call": "local_shell_call_output",
-		"shell_call":       "shell_call_output",
-		"apply_patch_call": "apply_patch_call_output",
-		"tool_search_call": "tool_search_output",
+		"function_call":        "function_call_output",
+		"custom_tool_call":     "custom_tool_call_output",
+		"computer_call":        "computer_call_output",
+		"local_shell_call":     "local_shell_call_output",
+		"shell_call":           "shell_call_output",
+		"apply_patch_call":     "apply_patch_call_output",
+		"tool_search_call":     "tool_search_output",
+		"mcp_approval_request": "mcp_approval_response",
 	}
 	others := []item.Type{
 		"message", "item_reference", "reasoning", "compaction", "compaction_trigger", "additional_tools", "configuration_update",
 		"function_call_output", "custom_tool_call_output", "computer_call_output", "local_shell_call_output", "shell_call_output",
 		"apply_patch_call_output", "tool_search_output", "file_search_call", "web_search_call", "code_interpreter_call",
-		"image_generation_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "mcp_call", "program",
+		"image_generation_call", "mcp_list_tools", "mcp_approval_response", "mcp_call", "program",
 		"program_output", "not_invented_yet", "",
 	}
 	for call, output := range want {
@@ -112,7 +119,8 @@ func TestNeedsOutput(t *testing.T) {
 		{`{"type":"tool_search_call","execution":"server"}`, false},
 		{`{"type":"tool_search_call"}`, false},
 		{`{"type":"function_call_output"}`, false},
-		{`{"type":"mcp_approval_request"}`, false},
+		{`{"type":"mcp_approval_request"}`, true},
+		{`{"type":"mcp_approval_response"}`, false},
 		{`{"type":"web_search_call"}`, false},
 		{`{"role":"user"}`, false},
 		{`{}`, false},

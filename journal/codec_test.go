@@ -74,8 +74,8 @@ var encodings = []struct {
 		{P: 1, Tool: -1, Digest: digest, Gate: journal.Ask, Unreadable: true, Twin: true, Output: item.FromTrusted(`{"a":1}`), Reject: "denied"}, {}}},
 		`{"n":1,"calls":[{"p":1,"tool":-1,"digest":"` + digestText + `","gate":"ask","bad":true,"twin":true,"output":{"a":1},"reject":"denied"},{}],` +
 			`"final":"message","at":2,"refusal":"no"}`},
-	{&journal.Planned{Calls: []journal.PlannedCall{{Tool: 1}}, Tools: []journal.ToolSpec{{Name: "refund", Class: journal.ReadOnly}}},
-		`{"calls":[{"tool":1}],"tools":[{"name":"refund","class":"readonly"}]}`},
+	{&journal.Planned{Calls: []journal.PlannedCall{{Tool: 1}}, Tools: []journal.ToolSpec{{Name: "refund", Class: journal.ReadOnly}, {Name: "drop", Hosted: true}}},
+		`{"calls":[{"tool":1}],"tools":[{"name":"refund","class":"readonly"},{"name":"drop","hosted":true}]}`},
 	{&journal.Planned{}, `{}`},
 	{&journal.Decided{Call: id('t', 1, 0, 0), Stage: 1, Digest: digest, Verdict: journal.Approve, Sticky: true,
 		Arguments: `{"x":1}`, Text: "t", By: "ann", Why: "ok", At: 9},

@@ -229,6 +229,9 @@ type ToolSpec struct {
 	Handoff string
 	// Guarded says that guardrails check a call before it starts.
 	Guarded bool
+	// Hosted says that the model's server runs the tool: what it asks for is an approval, and
+	// the answer is all there is to a call.
+	Hosted bool
 }
 
 // Intended says that an effect is about to start.

@@ -242,6 +242,8 @@ func (t *ToolSpec) read(name, value string) error {
 		return scanText(&t.Handoff, value)
 	case "guarded":
 		return scanFlag(&t.Guarded, value)
+	case "hosted":
+		return scanFlag(&t.Hosted, value)
 	}
 	return errUnknown
 }

@@ -185,7 +185,8 @@ func appendTool(dst []byte, t *ToolSpec) []byte {
 	dst = appendText(dst, "agent", t.Agent)
 	dst = appendFlag(dst, "tellfailure", t.TellFailure)
 	dst = appendText(dst, "handoff", t.Handoff)
-	return appendFlag(dst, "guarded", t.Guarded)
+	dst = appendFlag(dst, "guarded", t.Guarded)
+	return appendFlag(dst, "hosted", t.Hosted)
 }
 
 func appendResponded(dst []byte, b *Responded) []byte {
