@@ -152,9 +152,9 @@ func (f *frame) failedCall(id journal.EffectID, err error) *journal.Failed {
 	if errors.As(err, &me) {
 		failed.Unknown = me.Delivery != model.DeliveryRefused
 	}
-	conversation := f.m.Started().Conversation != ""
-	unsafe := failed.Unknown && conversation
-	if absent := f.m.FoundAbsent(); !failed.Unknown && conversation && absent > 0 {
+	unrepeatable := f.m.Unrepeatable()
+	unsafe := failed.Unknown && unrepeatable
+	if absent := f.m.FoundAbsent(); !failed.Unknown && unrepeatable && absent > 0 {
 		failed.Unknown = true // the server may have refused what it has by now [M5.6]
 		if absent == 1 {
 			failed.RetryAt = time.Now().UnixMilli() // it is read again at once
@@ -230,37 +230,43 @@ func (f *frame) emitter(id journal.EffectID, send func(Event) bool) func(*model.
 }
 
 // reconcileModel finds out what became of a request on a conversation: the whole
-// response stands there, or nothing of the request does, or nobody can tell [M5].
+// response stands there, or nothing of the request does, or nobody can tell [M5]. Without a
+// conversation there is nothing to read: the request had an approval that the server may have
+// acted on.
 func (f *frame) reconcileModel(e machine.Effect) (journal.Body, error) {
+	conversation := f.m.Started().Conversation
+	if conversation == "" {
+		return f.undelivered(e, "it approves a call of a hosted tool, which may have been made")
+	}
 	reader, ok := f.agent.model(f.opts).(model.ConversationReader)
 	if !ok {
-		return f.undelivered(e, "the model's adapter cannot read it")
+		return f.undelivered(e, "the model's adapter cannot read the conversation")
 	}
 	sent := append(viewItems(f.m, e.View), itemsOf(f.m, e.From, e.Upto)...)
 	const most = 200
-	tail, err := reader.ConversationTail(f.d.ctx, f.m.Started().Conversation, most)
+	tail, err := reader.ConversationTail(f.d.ctx, conversation, most)
 	if err != nil {
 		return nil, err
 	}
 	after, ok := f.behindAnchor(tail, sent, e.From, len(tail) < most)
 	switch {
 	case !ok:
-		return f.undelivered(e, "the last known item is not in it")
+		return f.undelivered(e, fmt.Sprintf("conversation %q does not have the last known item", conversation))
 	case len(after) == 0:
 		return &journal.Absent{ID: e.About}, nil
 	case len(after) > len(sent) && startsWith(after, sent) && isWhole(after[len(sent):]):
 		return &journal.Responded{ID: e.About, Items: after[len(sent):]}, nil
 	}
-	return f.undelivered(e, fmt.Sprintf("%d items follow what was known", len(after)))
+	return f.undelivered(e, fmt.Sprintf("in conversation %q %d items follow what was known", conversation, len(after)))
 }
 
-// undelivered is what comes of a request of which the conversation does not tell what became of
-// it: nothing is sent, unless the application approved of sending it a second time.
+// undelivered is what comes of a request of which nobody can tell what became of it: nothing is
+// sent, unless the application approved of sending it a second time.
 func (f *frame) undelivered(e machine.Effect, why string) (journal.Body, error) {
 	if e.About.N == f.request.turn && e.About.A == f.request.approved {
 		return &journal.Absent{ID: e.About}, nil
 	}
-	return nil, fmt.Errorf("%w: conversation %q, %s; nothing was sent, a resume looks again", ErrDeliveryAmbiguous, f.m.Started().Conversation, why)
+	return nil, fmt.Errorf("%w: %s; nothing was sent, and the run can be resumed or cancelled", ErrDeliveryAmbiguous, why)
 }
 
 // behindAnchor returns what the conversation holds behind the last item of the

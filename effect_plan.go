@@ -51,10 +51,13 @@ type plannedCall struct {
 	plan journal.PlannedCall
 	item Item
 	kind item.Type
-	fc   item.FunctionCall // of a custom call: its id, name and input
+	fc   item.FunctionCall // of a custom call: its id, name and input; of a hosted one its server as the namespace
 	tool *Tool
 	err  error // why the arguments cannot be used
 }
+
+// hosted says that the model's server asks whether it may call a tool of its own.
+func (c *plannedCall) hosted() bool { return c.kind == item.TypeMCPApprovalRequest }
 
 // reading is what the plan of response n read of its calls.
 type reading struct {
@@ -81,8 +84,8 @@ func (f *frame) readCalls(b *journal.Planned, items []Item, man *journal.Manifes
 		if err := f.disable(&c); err != nil {
 			return nil, err
 		}
-		c.plan.Tool = f.place(b, man, c.tool)
-		if c.tool == nil && !c.plan.Twin && c.plan.Output.IsZero() {
+		c.plan.Tool = f.place(b, man, &c)
+		if c.plan.Tool < 0 && !c.plan.Twin && c.plan.Output.IsZero() {
 			if err := f.notFound(&c); err != nil {
 				return nil, err
 			}
@@ -107,6 +110,12 @@ func (f *frame) readCall(c *plannedCall) (err error) {
 			return err
 		}
 		c.fc = item.FunctionCall{CallID: cc.CallID, Name: cc.Name, Arguments: cc.Input}
+	case item.TypeMCPApprovalRequest:
+		r, err := c.item.ApprovalRequest()
+		if err != nil {
+			return err
+		}
+		c.fc = item.FunctionCall{CallID: r.ID, Name: r.Name, Namespace: r.ServerLabel, Arguments: argumentsOf(r.Arguments)}
 	default:
 		return &ToolNotFoundError{Tool: strings.TrimSuffix(string(c.kind), "_call"), CallID: c.item.Head().CallID, Tools: f.toolNames()}
 	}
@@ -147,13 +156,18 @@ func (f *frame) notFound(c *plannedCall) (err error) {
 	return err
 }
 
-// place returns a tool's place among those of the manifest and of the plan, where it is
-// put if it is not what the turn offered.
-func (f *frame) place(b *journal.Planned, man *journal.Manifest, t *Tool) int {
-	if t == nil {
+// place returns the place of a call's tool among those of the manifest and of the plan, where
+// it is put if it is not what the turn offered.
+func (f *frame) place(b *journal.Planned, man *journal.Manifest, c *plannedCall) int {
+	var spec journal.ToolSpec
+	switch {
+	case c.hosted():
+		spec = hostedSpec(&c.fc)
+	case c.tool != nil:
+		spec = f.spec(c.tool)
+	default:
 		return -1
 	}
-	spec := f.spec(t)
 	if i := slices.Index(man.Tools, spec); i >= 0 {
 		return i
 	}
@@ -172,7 +186,8 @@ func (f *frame) recognise(before []plannedCall, c *plannedCall) error {
 		if before[i].fc.CallID != c.fc.CallID {
 			continue
 		}
-		if before[i].plan.Digest != c.plan.Digest || before[i].fc.Name != c.fc.Name || before[i].kind != c.kind {
+		if before[i].plan.Digest != c.plan.Digest || before[i].fc.Name != c.fc.Name || before[i].kind != c.kind ||
+			c.hosted() && before[i].fc.Namespace != c.fc.Namespace {
 			return &CallIDError{CallID: c.fc.CallID}
 		}
 		c.plan.Twin = true
@@ -233,6 +248,9 @@ func (f *frame) planCall(c *plannedCall, handedOver bool) (err error) {
 	if c.plan.Twin || !c.plan.Output.IsZero() {
 		return nil
 	}
+	if c.hosted() {
+		return f.planHosted(c)
+	}
 	if h := c.tool.handoff; h != nil {
 		if handedOver {
 			c.plan.Output, err = answer(c.item, f.errorText(ToolErrorIgnored, c, ignoredText))
@@ -274,28 +292,41 @@ func badArguments(err error) string {
 	return "The arguments cannot be used: " + strings.TrimPrefix(errorText(err), "pawl: ")
 }
 
-// askRule asks the approval rule. A rule that errs, panics, takes too long or gives
-// no answer means that a person decides.
+// askRule asks the approval rule.
 func (f *frame) askRule(c *plannedCall) Gate {
-	ctx, cancel := context.WithTimeout(f.d.ctx, ruleTimeout)
-	defer cancel()
 	call := &Call{RunContext: f.runContext(), Tool: c.tool.name, ID: c.fc.CallID, Arguments: c.fc.Arguments}
-	answer := make(chan Gate, 1)
+	gate, _ := asked(f.d.ctx, func(ctx context.Context) (Gate, error) { return c.tool.approve(ctx, call) })
+	if gate != Allow && gate != Deny {
+		return Ask
+	}
+	return gate
+}
+
+// asked asks a function of the user's that may decide instead of a person. One that errs,
+// panics or takes too long has no say.
+func asked[T any](ctx context.Context, rule func(context.Context) (T, error)) (said T, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, ruleTimeout)
+	defer cancel()
+	type answer struct {
+		said T
+		ok   bool
+	}
+	answers := make(chan answer, 1)
 	go func() {
-		gate := Ask
+		var a answer
 		defer func() {
 			recover()
-			answer <- gate
+			answers <- a
 		}()
-		if g, err := c.tool.approve(ctx, call); err == nil && (g == Allow || g == Deny) {
-			gate = g
+		if s, err := rule(ctx); err == nil {
+			a = answer{s, true}
 		}
 	}()
 	select {
-	case gate := <-answer:
-		return gate
+	case a := <-answers:
+		return a.said, a.ok
 	case <-ctx.Done():
-		return Ask
+		return said, false
 	}
 }
 

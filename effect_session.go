@@ -85,6 +85,8 @@ func fitting(items []Item) []Item {
 
 const healedText = "The outcome of this tool call is unknown: it was found without an output. Do not assume that it failed."
 
+const unansweredText = "The request was found without an answer: it is not approved."
+
 // heal makes the output of a call that history left open. There is none for a call that
 // cannot be read, or whose output has no place for words, as a screenshot has none.
 func heal(call Item) (Item, bool) {
@@ -118,6 +120,8 @@ func heal(call Item) (Item, bool) {
 			Status string    `json:"status"`
 			Output string    `json:"output"`
 		}{item.TypeApplyPatchCallOutput, id, "failed", healedText}
+	case item.TypeMCPApprovalRequest:
+		return item.ApprovalReply(id, false, unansweredText), true
 	default:
 		it, err := answer(call, healedText)
 		return it, err == nil

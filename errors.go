@@ -71,9 +71,9 @@ var (
 	// ErrSessionAmbiguous: after a failed append nobody can tell whether the
 	// session has the batch. It is a *SessionAmbiguousError.
 	ErrSessionAmbiguous = errors.New("pawl: the session's tail does not say whether the batch was stored")
-	// ErrDeliveryAmbiguous: after a failed request nobody can tell what the
-	// conversation holds. Nothing is sent.
-	ErrDeliveryAmbiguous = errors.New("pawl: the conversation does not say whether the request was processed")
+	// ErrDeliveryAmbiguous: after a failed request nobody can tell what the conversation
+	// holds, or whether the server acted on the approval of a hosted tool. Nothing is sent.
+	ErrDeliveryAmbiguous = errors.New("pawl: nobody can tell whether the request was processed")
 	// ErrState: a RunState document is damaged, edited, or not one.
 	ErrState = errors.New("pawl: the run state cannot be read")
 	// ErrNewerState: a RunState document of a newer schema.

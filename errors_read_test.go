@@ -328,7 +328,7 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		_, err = new(pawl.Runner).Resume(t.Context(), agent, stateOf(t, err), &pawl.RunOptions{Session: sess})
 		return err
 	},
-	`pawl: run r, reading back turn 1: the conversation does not say whether the request was processed: conversation "conv", the last known item is not in it; nothing was sent, a resume looks again`: func(t *testing.T) error {
+	`pawl: run r, reading back turn 1: nobody can tell whether the request was processed: conversation "conv" does not have the last known item; nothing was sent, and the run can be resumed or cancelled`: func(t *testing.T) error {
 		m := &conversation{script: newScript(failing(&model.Error{Err: errors.New("connection reset")})), tail: []pawl.Item{item.UserText("hi")}}
 		m.info.ServerState = true
 		_, err := new(pawl.Runner).Run(t.Context(), agentWith(m), pawl.UserText("hi"), &pawl.RunOptions{ID: "r", ConversationID: "conv"})

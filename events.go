@@ -250,7 +250,7 @@ func showFact(m *machine.Machine, f journal.Fact, agentOf func(m *machine.Frame,
 	case *journal.Planned:
 		for i := range b.Calls {
 			if out := b.Calls[i].Output; !out.IsZero() && b.Calls[i].Gate == journal.Allow {
-				show(&ItemCreated{Name: ToolOutput, Item: out, Turn: b.N})
+				show(&ItemCreated{Name: itemName(out), Item: out, Turn: b.N})
 			}
 		}
 	case *journal.Intended:
@@ -263,7 +263,7 @@ func showFact(m *machine.Machine, f journal.Fact, agentOf func(m *machine.Frame,
 		}
 	case *journal.Settled:
 		if !b.Output.IsZero() && !b.Late && frame.OutputOf(b.ID) == b.Output {
-			show(&ItemCreated{Name: ToolOutput, Item: b.Output, Turn: b.ID.N})
+			show(&ItemCreated{Name: itemName(b.Output), Item: b.Output, Turn: b.ID.N})
 		}
 	}
 }

@@ -40,6 +40,10 @@ type Interruption struct {
 	// of a nested run; nil otherwise.
 	AgentPath []string `json:"agent_path,omitempty"`
 	Tool      string   `json:"tool"`
+	// Server is the label of the MCP server whose tool the model's server wants to call: it asks
+	// for nothing but an answer, so nothing runs here, there is no Key, and the arguments
+	// cannot be edited. It is empty for every other call.
+	Server string `json:"server,omitempty"`
 	// CallID is the model's id of the call; models reuse it.
 	CallID string `json:"call_id"`
 	// Arguments are what the call would run with, as the model wrote them.
@@ -69,7 +73,7 @@ func interruptionsOf(m *machine.Machine) []Interruption {
 	list := make([]Interruption, 0, len(open))
 	for _, in := range open {
 		v := Interruption{ID: machine.InterruptionID(in.Frame, in.Call, in.Stage), Kind: ApprovalNeeded, Run: m.Run(), Agent: in.Route[len(in.Route)-1],
-			Tool: in.Tool, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, Digest: in.Digest,
+			Tool: in.Tool, Server: in.Server, CallID: in.CallID, Arguments: in.Arguments, Unreadable: in.Unreadable, Key: in.Key, Digest: in.Digest,
 			NotBefore: timeOf(in.NotBefore), Expires: timeOf(in.Deadline), Note: in.Note}
 		if in.Frame != "" {
 			v.AgentPath = in.Route

@@ -103,7 +103,8 @@ type RetryContext struct {
 	// not to be sent it again: the advice of the model's adapter.
 	Suggested, Final bool
 	// Unsafe says that a repeat may be processed a second time by a server that keeps both:
-	// the request is on a conversation, and nobody knows what became of it.
+	// the request is on a conversation, or approves a call of a hosted tool, and nobody knows
+	// what became of it.
 	Unsafe bool
 }
 
@@ -132,8 +133,9 @@ type RetryDecision struct {
 	// Reason says why, for people.
 	Reason string
 	// ApproveReplay lets a request be sent again of which nobody knows what became of it,
-	// on a conversation that would then have it twice (RetryContext.Unsafe). The
-	// conversation is read first: what stands there is not sent again.
+	// on a conversation that would then have it twice, or with an approval that the server
+	// would then act on twice (RetryContext.Unsafe). A conversation is read first: what stands
+	// there is not sent again.
 	ApproveReplay bool
 	// Veto is a no that counts against the yes of other policies.
 	Veto RetryVeto

@@ -219,8 +219,12 @@ func checkManifest(man *journal.Manifest) error {
 // [M7.9]
 func checkTools(tools []journal.ToolSpec) error {
 	for i := range tools {
-		if t := &tools[i]; t.Agent != "" && t.Handoff != "" {
+		t := &tools[i]
+		switch {
+		case t.Agent != "" && t.Handoff != "":
 			return notDue("tool %q runs an agent and hands over to one", t.Name)
+		case t.Hosted && (t.Agent != "" || t.Handoff != "" || t.Guarded):
+			return notDue("tool %q is hosted, and something is to happen here before it runs", t.Name)
 		}
 	}
 	return nil
@@ -236,12 +240,12 @@ func (f *Frame) checkIntended(b *journal.Intended) error {
 		t := &f.turn
 		next := f.modelID()
 		next.A++
-		due = b.ID == next && b.Upto == t.upto && !f.closed() && (t.again || t.doubt && f.started.Conversation == "")
+		due = b.ID == next && b.Upto == t.upto && !f.closed() && (t.again || t.doubt && !f.unrepeatable())
 	case journal.EffectSession:
 		due = f.appendDue(b)
 	case journal.EffectTool: // [M8.2]
 		c := f.find(b.ID)
-		due = c != nil && c.state == callReady && !c.agent() && !c.handoff() && f.cleared(c) && b.ID.A == c.attempt+1 && !f.closed()
+		due = c != nil && c.state == callReady && !c.agent() && !c.handoff() && !c.hosted() && f.cleared(c) && b.ID.A == c.attempt+1 && !f.closed()
 	}
 	if !due {
 		return notDue("no effect %s is due", b.ID)

@@ -31,6 +31,9 @@ func (f *Frame) checkPlanned(b *journal.Planned) error {
 		if pc.Tool >= len(r.manifest.Tools)+len(b.Tools) { // [M7.3]
 			return notDue("no tool for the call at %d of response %d", i, r.n)
 		}
+		if err := checkKind(r, head, pc, r.toolOf(b, pc)); err != nil {
+			return err
+		}
 		if err := f.checkPlannedCall(r, head, pc, ids); err != nil {
 			return err
 		}
@@ -83,13 +86,38 @@ type named struct {
 	digest item.Digest
 }
 
+// toolOf returns the tool that a planned call names, nil without one.
+func (r *response) toolOf(b *journal.Planned, pc *journal.PlannedCall) *journal.ToolSpec {
+	switch offered := len(r.manifest.Tools); {
+	case pc.Tool < 0:
+		return nil
+	case pc.Tool < offered:
+		return &r.manifest.Tools[pc.Tool]
+	default:
+		return &b.Tools[pc.Tool-offered]
+	}
+}
+
+// checkKind checks that a call can be planned as what it is [M7.3] [M7.10].
+func checkKind(r *response, head *item.Head, pc *journal.PlannedCall, spec *journal.ToolSpec) error {
+	hosted := spec != nil && spec.Hosted
+	switch head.Type {
+	case item.TypeFunctionCall, item.TypeCustomToolCall:
+		if pc.Tool >= -1 && !hosted {
+			return nil
+		}
+	case item.TypeMCPApprovalRequest:
+		if hosted && !pc.Unreadable {
+			return nil
+		}
+	}
+	return notDue("no tool for the %s at %d of response %d", head.Type, pc.P, r.n)
+}
+
 // checkPlannedCall checks one call; ids are those of the calls before it, nil if there
 // is only this one.
 func (f *Frame) checkPlannedCall(r *response, head *item.Head, pc *journal.PlannedCall, ids map[string]named) error {
-	function := head.Type == item.TypeFunctionCall || head.Type == item.TypeCustomToolCall
 	switch {
-	case !function || pc.Tool < -1: // [M7.3]
-		return notDue("no tool for the %s at %d of response %d", head.Type, pc.P, r.n)
 	case pc.Gate != journal.Allow && pc.Gate != journal.Ask && pc.Gate != journal.Deny:
 		return notDue("gate %q", pc.Gate)
 	}
@@ -111,6 +139,8 @@ func (f *Frame) checkPlannedCall(r *response, head *item.Head, pc *journal.Plann
 		return notDue("the call at %d of response %d has no tool and no output", pc.P, r.n)
 	case pc.Unreadable && !settled, settled && !pc.Unreadable && pc.Gate != journal.Allow: // [M7.4]
 		return notDue("the output planned for the call at %d of response %d", pc.P, r.n)
+	case settled && c == nil && head.Type == item.TypeMCPApprovalRequest: // [M7.10]
+		return notDue("the plan answers the request at %d of response %d", pc.P, r.n)
 	case settled && !pairs(head.Type, head.CallID, pc.Output):
 		return notDue("the output at %d of response %d is for another call", pc.P, r.n)
 	case known, c != nil && self != named{f.toolName(c), c.plan.Digest}: // [M7.6]
@@ -195,6 +225,8 @@ func (f *Frame) mayEndUnstarted(c *call, o journal.Outcome) bool {
 		return o == journal.Unknown
 	case f.closed():
 		return o == journal.Dropped
+	case f.approved(c):
+		return o == journal.Decreed
 	}
 	return c.state == callDoubt && !c.query && c.tells() && o == journal.Unknown
 }

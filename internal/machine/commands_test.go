@@ -217,6 +217,7 @@ func (s *script) planned(c command) journal.Body {
 		if it.NeedsOutput() {
 			b.Calls = append(b.Calls, s.plannedCall(p, it, man, seen))
 		}
+		s.planHosted(b, it, len(man.Tools))
 	}
 	if len(b.Calls) > 0 {
 		b.Final, b.FinalAt = journal.FinalNone, 0
@@ -245,6 +246,13 @@ func (s *script) plannedCall(p int, it item.Item, man *journal.Manifest, seen ma
 		if man.Tools[i].Name == head.Name {
 			pc.Tool = i
 		}
+	}
+	if request, err := it.ApprovalRequest(); err == nil {
+		pc.Digest, _, _ = item.DigestArguments(request.Arguments)
+		if recorded, known, _ := s.f.Recorded(head.CallID, head.Name, pc.Digest); known {
+			pc.Output = recorded
+		}
+		return pc
 	}
 	fc, err := it.FunctionCall()
 	if err != nil { // a custom tool reads any text

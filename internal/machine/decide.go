@@ -213,6 +213,9 @@ func (c *call) checkArguments(b *journal.Decided) error {
 	if b.Verdict != journal.Approve || b.Stage > 0 {
 		return fmt.Errorf("%w: arguments can be edited only while approving, before the first attempt", ErrVerdict)
 	}
+	if c.hosted() { // [M9.21]
+		return fmt.Errorf("%w: the arguments of a hosted tool are the server's", ErrVerdict)
+	}
 	if c.state == callReady && (c.agent() || c.handoff() || c.spec.Guarded) {
 		return fmt.Errorf("%w: what comes before the call's first attempt may have begun with other arguments", ErrVerdict)
 	}

@@ -108,9 +108,9 @@ func (f *Frame) syncs(b journal.Body) bool {
 	case *journal.Started, *journal.Finished: // a nested run's are no news to anybody outside
 		return f.parent == nil
 	case *journal.Intended:
-		return b.ID.Kind != journal.EffectModel || f.started.Conversation != ""
+		return b.ID.Kind != journal.EffectModel || f.unrepeatable()
 	case *journal.Prepared, *journal.Responded:
-		return f.started.Conversation != ""
+		return f.unrepeatable()
 	}
 	return false
 }

@@ -194,7 +194,7 @@ func (f *Frame) foldPrepared(b *journal.Prepared) {
 	}
 	f.turns = b.N
 	view, from := f.base()
-	f.turn = turn{n: b.N, from: from, upto: b.Upto, view: view, manifest: man, same: same, attempt: 1, open: true}
+	f.turn = turn{n: b.N, from: from, upto: b.Upto, view: view, manifest: man, same: same, attempt: 1, open: true, approves: f.approves(b.Upto)}
 	if len(b.View) > 0 { // [M18.9]
 		f.turn.view, f.turn.from = b.View, b.Upto
 		if f.managed() {
@@ -281,7 +281,7 @@ func (f *Frame) foldFailed(b *journal.Failed) {
 		f.landed(reconcileID(b.ID))
 		t := &f.turn
 		t.retryAt = b.RetryAt
-		if b.Unknown && f.started.Conversation != "" { // [M5.6]
+		if b.Unknown && f.unrepeatable() { // [M5.6]
 			t.doubt = true
 			break
 		}

@@ -30,12 +30,7 @@ func (f *Frame) foldPlanned(now int64, b *journal.Planned) {
 			callID: head.CallID,
 			plan:   pc,
 			digest: pc.Digest,
-		}
-		switch offered := len(r.manifest.Tools); {
-		case pc.Tool >= offered:
-			c.spec = &b.Tools[pc.Tool-offered]
-		case pc.Tool >= 0:
-			c.spec = &r.manifest.Tools[pc.Tool]
+			spec:   r.toolOf(b, pc),
 		}
 		f.history = append(f.history, slot{})
 		r.calls = append(r.calls, c)

@@ -394,6 +394,9 @@ func (c *call) answer(text string) item.Item {
 	if call, err := c.item.FunctionCall(); err == nil {
 		return call.Output(text)
 	}
+	if request, err := c.item.ApprovalRequest(); err == nil { // M8.24
+		return item.ApprovalReply(request.ID, false, text)
+	}
 	call, _ := c.item.CustomToolCall()
 	return call.Output(text)
 }
@@ -464,6 +467,9 @@ func (w *world) settlement(c *call) (how journal.Outcome, out item.Item, ok bool
 		return journal.Dropped, c.answer(machine.CancelledText), true
 	case s.phase == doubt && !s.ask && c.told(s):
 		return journal.Unknown, c.answer(w.tell(c)), true
+	case s.phase == ready && c.spec.Hosted && w.cleared(c, s):
+		w.hit("M8.24 approved")
+		return journal.Decreed, item.ApprovalReply(c.head().ID, true, ""), true
 	}
 	return "", item.Item{}, false
 }
@@ -494,6 +500,9 @@ func (w *world) interruptions() (out []machine.Interruption) {
 		if s.attempts > 0 {
 			in.Stage = s.stage
 		}
+		if request, err := c.item.ApprovalRequest(); err == nil { // M9.21
+			in.Server, in.Key = request.ServerLabel, ""
+		}
 		switch {
 		case s.phase == asked:
 			in.Deadline = s.deadline
@@ -516,6 +525,9 @@ func (w *world) arguments(c *call) string {
 	}
 	if call, err := c.item.FunctionCall(); err == nil {
 		return call.Arguments
+	}
+	if request, err := c.item.ApprovalRequest(); err == nil {
+		return request.Arguments
 	}
 	call, _ := c.item.CustomToolCall()
 	return call.Input

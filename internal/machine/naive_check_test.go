@@ -205,10 +205,10 @@ func (w *world) checkIntended(b *journal.Intended) answer {
 	case journal.EffectModel: // M5.8
 		t := w.turn()
 		return acceptIf(t != nil && !w.closed() && before == t.effect() && b.Upto == t.prepared.Upto &&
-			(t.repeat || t.doubt && w.start.Conversation == ""), refuse)
+			(t.repeat || t.doubt && !w.unrepeatable()), refuse)
 	case journal.EffectTool: // M8.2
 		c := w.call(id)
-		return acceptIf(c != nil && !w.closed() && c.spec.Agent == "" && !c.handoff() && w.cleared(c, w.state(c)) && w.state(c).phase == ready && id.A == w.state(c).attempts+1, refuse)
+		return acceptIf(c != nil && !w.closed() && c.spec.Agent == "" && !c.handoff() && !c.spec.Hosted && w.cleared(c, w.state(c)) && w.state(c).phase == ready && id.A == w.state(c).attempts+1, refuse)
 	case journal.EffectSession: // M10.3, M10.5, M10.6
 		if w.batch.open {
 			again := w.batch.absent || w.batch.doubt && w.session.Batches
@@ -273,9 +273,9 @@ func (w *world) canPlan(r *response, b *journal.Planned, i int) bool {
 		twin = twin || !q.Twin && other.CallID == head.CallID && other.Name == head.Name && q.Digest == p.Digest
 	}
 	switch {
-	case !known(head.Type, item.TypeFunctionCall, item.TypeCustomToolCall),
-		!known(p.Gate, journal.Allow, journal.Ask, journal.Deny),
+	case !known(p.Gate, journal.Allow, journal.Ask, journal.Deny),
 		p.Tool < -1 || p.Tool >= len(r.manifest.Tools)+len(b.Tools),
+		!kindFits(head.Type, slices.Concat(r.manifest.Tools, b.Tools), p),
 		p.Twin && !twin, sameID && !p.Twin:
 		return false
 	case p.Twin:
@@ -293,7 +293,7 @@ func (w *world) canPlan(r *response, b *journal.Planned, i int) bool {
 		w.hit("M7.6 a call id used before")
 		return earlier.head().Name == head.Name && earlier.planned.Digest == p.Digest && p.Output == w.state(earlier).output && allowed
 	}
-	return true
+	return p.Output.IsZero() || head.Type != item.TypeMCPApprovalRequest
 }
 
 // earlier is the call of a response before r with this call id, if ids are unique [M7.6, M7.7].
@@ -356,6 +356,10 @@ func (w *world) checkDecided(now int64, d *journal.Decided) answer {
 	}
 	fits := known(d.Verdict, journal.Approve, journal.Reject) == (approval || again) && (!external || d.Verdict == journal.Settle)
 	if !fits || d.Sticky && (!approval || c.spec.Identity == "") || d.Arguments != "" && !(approval && d.Verdict == journal.Approve) {
+		errs = append(errs, machine.ErrVerdict)
+	}
+	if d.Arguments != "" && c.spec.Hosted {
+		w.hit("M9.21 no edit")
 		errs = append(errs, machine.ErrVerdict)
 	}
 	if d.Arguments != "" && s.phase == ready && (c.handoff() || c.spec.Agent != "" || c.spec.Guarded) {

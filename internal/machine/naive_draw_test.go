@@ -125,6 +125,11 @@ func (d *draw) call(w *world, sofar []item.Item) item.Item {
 		it, _ := item.ParseString(fmt.Sprintf(`{"type":"custom_tool_call","call_id":%q,"name":%q,"input":"text","caller":{"type":"program"}}`, d.next("c"), name))
 		return it
 	}
+	if d.seldom(3, "hosted") {
+		it, _ := item.ParseString(fmt.Sprintf(`{"type":"mcp_approval_request","id":%q,"server_label":"crm","name":%q,"arguments":%q}`, d.next("m"), name,
+			pick(d, "arguments", `{"a":1}`, `{"a"`)))
+		return it
+	}
 	return item.FunctionCallItem("", d.next("c"), name, pick(d, "arguments", `{"a":1}`, `{"a": 2}`, `{"a":1}`, `{"a"`))
 }
 
@@ -192,16 +197,25 @@ func (d *draw) plannedCall(w *world, b *journal.Planned, i int) journal.PlannedC
 	if call, err := it.FunctionCall(); err == nil {
 		arguments = call.Arguments
 	}
+	request, notHosted := it.ApprovalRequest()
+	if notHosted == nil {
+		arguments = request.Arguments
+	}
 	var err error
 	p.Digest, _, err = item.DigestArguments(arguments)
 	p.Unreadable = err != nil && head.Type == item.TypeFunctionCall
 	for j, tool := range r.manifest.Tools {
-		if tool.Name == head.Name {
+		if tool.Name == head.Name && notHosted != nil {
 			p.Tool = j
 		}
 	}
 	for _, earlier := range r.items[:i] {
 		p.Twin = p.Twin || earlier == it
+	}
+	if notHosted == nil {
+		p.Tool = len(r.manifest.Tools) + len(b.Tools)
+		b.Tools = append(b.Tools, journal.ToolSpec{Name: head.Name, Identity: pick(d, "hosted identity", "hosted/"+head.Name, ""), Hosted: true,
+			Expires: pick(d, "expires", int64(0), 0, 1500), ExpiryFails: d.maybe("expiry fails")})
 	}
 	if p.Tool < 0 && !p.Twin && d.maybe("planned tool") {
 		p.Tool = len(r.manifest.Tools) + len(b.Tools)
@@ -220,7 +234,7 @@ func (d *draw) plannedCall(w *world, b *journal.Planned, i int) journal.PlannedC
 		return p
 	}
 	p.Gate = pick(d, "gate", journal.Allow, journal.Ask, journal.Ask, journal.Allow, journal.Deny)
-	if p.Unreadable || p.Gate == journal.Allow && d.seldom(4, "guarded") {
+	if p.Unreadable || p.Gate == journal.Allow && notHosted != nil && d.seldom(4, "guarded") {
 		p.Output = answer("planned")
 	}
 	if d.seldom(4, "guarded before") {

@@ -8,8 +8,8 @@ import (
 func (w *world) readFailed(m moment, b *journal.Failed) {
 	if t := w.turn(); t != nil && b.ID == t.effect() {
 		t.retryAt = b.RetryAt
-		if b.Unknown && w.start.Conversation != "" {
-			w.hit("M5.6 in doubt on a conversation")
+		if b.Unknown && w.unrepeatable() {
+			w.hit("M5.6 in doubt")
 			t.doubt = true
 		} else {
 			t.open, t.doubt, t.repeat = false, false, true
@@ -73,6 +73,9 @@ func (w *world) readRequest(b journal.Body) {
 		t := &turn{prepared: b, manifest: b.Manifest, recorded: b.Same, attempt: 1, open: true}
 		if b.Manifest == nil {
 			t.manifest = w.turns[b.Same-1].manifest
+		}
+		if t.approves = w.approves(b.Upto); t.approves {
+			w.hit("M5.11 a request with an approval")
 		}
 		if w.managed() {
 			t.previous = w.previous
@@ -217,7 +220,6 @@ func (w *world) readCalls(m moment) {
 
 // asksForSync is M13.2 and M13.4.
 func (w *world) asksForSync(f journal.Fact) bool {
-	onConversation := w.start != nil && w.start.Conversation != ""
 	switch b := f.Body.(type) {
 	case *journal.Started, *journal.Finished:
 		return w.outer == nil
@@ -225,9 +227,9 @@ func (w *world) asksForSync(f journal.Fact) bool {
 		*journal.Handled, *journal.Admitted, *journal.Observed:
 		return false
 	case *journal.Prepared, *journal.Responded:
-		return onConversation
+		return w.unrepeatable()
 	case *journal.Intended:
-		return b.ID.Kind != journal.EffectModel || onConversation
+		return b.ID.Kind != journal.EffectModel || w.unrepeatable()
 	}
 	return true
 }

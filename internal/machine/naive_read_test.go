@@ -102,6 +102,7 @@ type turn struct {
 	doubt    bool
 	repeat   bool
 	retryAt  int64
+	approves bool // M5.11
 }
 
 type response struct {

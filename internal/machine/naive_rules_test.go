@@ -159,6 +159,8 @@ func (w *world) canDo(c *call) bool {
 		return !slices.Contains(w.flight, c.around(journal.EffectLeave))
 	case s.phase == ready && c.handoff():
 		return w.transferDue(c) && !slices.Contains(w.flight, c.transfer())
+	case s.phase == ready && c.spec.Hosted:
+		return true
 	case s.phase == ready:
 		if w.start.Parallel != 0 && w.running() >= w.start.Parallel {
 			w.hit("M8.8 a call waits for its turn")
@@ -416,7 +418,7 @@ func (r *ruling) applyRequest() {
 	t := w.turn()
 	id := t.effect()
 	switch {
-	case t.doubt && w.start.Conversation != "":
+	case t.doubt && w.unrepeatable():
 		r.hit("M5.3 reconciled")
 		r.hand(machine.Effect{ID: journal.EffectID{Kind: journal.EffectReconcile, N: id.N, A: id.A}, About: id,
 			View: t.view, From: t.from, Upto: t.prepared.Upto})

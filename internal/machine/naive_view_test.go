@@ -169,7 +169,7 @@ func (w *world) frameView() frameView {
 	})
 	for _, c := range w.newest() {
 		s := w.state(c)
-		if s.phase == ready && !w.closed() && !c.handoff() {
+		if s.phase == ready && !w.closed() && !c.handoff() && !c.spec.Hosted {
 			v.Startable = append(v.Startable, c.id)
 		}
 		seen := seenCall{Arguments: w.arguments(c), Output: s.output, Key: w.key(c)}

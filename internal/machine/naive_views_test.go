@@ -189,7 +189,9 @@ func planHandoffs(r *response, b *journal.Planned) (n int) {
 }
 
 func bothKinds(tools []journal.ToolSpec) bool {
-	return slices.ContainsFunc(tools, func(t journal.ToolSpec) bool { return t.Agent != "" && t.Handoff != "" })
+	return slices.ContainsFunc(tools, func(t journal.ToolSpec) bool {
+		return t.Agent != "" && t.Handoff != "" || t.Hosted && (t.Agent != "" || t.Handoff != "" || t.Guarded)
+	})
 }
 
 // handedOver says that a handoff of the newest response was transferred.

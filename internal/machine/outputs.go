@@ -39,11 +39,14 @@ func EditedText(edited string) string {
 // output builds the output item of a call.
 func (f *Frame) output(c *call, text string) item.Item {
 	it := f.history[c.slot].item
-	if c.kind == item.TypeCustomToolCall {
+	switch c.kind {
+	case item.TypeCustomToolCall:
 		if cc, err := it.CustomToolCall(); err == nil {
 			return cc.Output(text)
 		}
 		return item.CustomOutput(c.callID, text)
+	case item.TypeMCPApprovalRequest: // what is said in words is no approval
+		return item.ApprovalReply(c.callID, false, text)
 	}
 	if fc, err := it.FunctionCall(); err == nil {
 		return fc.Output(text)

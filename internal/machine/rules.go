@@ -188,13 +188,13 @@ func (f *Frame) requestDue() bool {
 	return !f.closed() && (f.turn.open || f.turn.again)
 }
 
-// [M5.3] A request in doubt is repeated if the server keeps nothing or a chain; what
-// a conversation holds is read back first.
+// [M5.3] A request in doubt is repeated if that does no harm; else what became of it is
+// found out first.
 func (f *Frame) stepRequest() bool {
 	t := &f.turn
 	id := f.modelID()
 	switch {
-	case t.doubt && f.started.Conversation != "":
+	case t.doubt && f.unrepeatable():
 		return f.hand(Effect{ID: reconcileID(id), About: id, View: t.view, From: t.from, Upto: t.upto})
 	case t.retryAt > f.m.now:
 		return f.hand(Effect{ID: f.retryID(), Until: t.retryAt})
@@ -230,6 +230,8 @@ func (f *Frame) actionable(c *call) bool {
 			return !f.handed[enterID(c)]
 		case c.handoff():
 			return f.transferDue(c) && !f.handed[transferID(c)]
+		case c.hosted():
+			return true
 		}
 		return f.started.Parallel <= 0 || f.running < f.started.Parallel
 	case callDoubt:
@@ -261,6 +263,8 @@ func (f *Frame) stepCall(c *call) bool {
 		return f.stepAgent(c)
 	case c.state == callReady && c.handoff(): // [M18.3]
 		return f.hand(Effect{ID: transferID(c)})
+	case f.approved(c):
+		return f.settleApproved(c)
 	case c.state == callReady:
 		return f.startCall(c)
 	case c.blocked > f.m.now: // [M8.9]

@@ -312,6 +312,13 @@ func (s *script) items(lines []string) []item.Item {
 			list = append(list, item.FunctionCallItem("", id, name, args))
 		case "output":
 			list = append(list, item.FunctionOutput(id, more))
+		case "asks": // of a hosted server: asks ID SERVER TOOL ARGUMENTS
+			server, args, _ := strings.Cut(args, " ")
+			list = append(list, asks(id, name, server, args))
+		case "yes":
+			list = append(list, item.ApprovalReply(id, true, more))
+		case "no":
+			list = append(list, item.ApprovalReply(id, false, more))
 		case "raw":
 			it, err := item.ParseString(rest)
 			if err != nil {

@@ -124,6 +124,15 @@ func itemText(it item.Item) string {
 	case item.TypeCustomToolCallOutput:
 		out, _ := it.CustomToolCallOutput()
 		return fmt.Sprintf("custom output %s %s", h.CallID, outputText(out.Text))
+	case item.TypeMCPApprovalRequest:
+		r, _ := it.ApprovalRequest()
+		return fmt.Sprintf("asks %s %s %s %s", r.ID, r.ServerLabel, r.Name, r.Arguments)
+	case item.TypeMCPApprovalResponse:
+		r, _ := it.ApprovalResponse()
+		if r.Approve {
+			return strings.TrimSpace("yes " + r.RequestID + " " + r.Reason)
+		}
+		return strings.TrimSpace("no " + r.RequestID + " " + outputText(r.Reason))
 	}
 	return string(h.Type)
 }

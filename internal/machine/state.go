@@ -91,6 +91,7 @@ type turn struct {
 	doubt         bool // that attempt's outcome is unknown
 	again         bool // no attempt is open; another is due
 	absent        int  // how often an earlier attempt was found absent
+	approves      bool // the server acts on what the request says [M5.11]
 	retryAt       int64
 }
 

@@ -10,12 +10,11 @@ func (c *call) handoff() bool { return c.spec != nil && c.spec.Handoff != "" }
 
 // handoffs counts the handoffs of a plan that it does not settle itself [M18.2].
 func (f *Frame) handoffs(b *journal.Planned) (n int) {
-	offered := f.last().manifest.Tools
+	r := f.last()
 	for i := range b.Calls {
 		pc := &b.Calls[i]
-		switch {
-		case pc.Tool < 0, pc.Twin, !pc.Output.IsZero() && pc.Gate == journal.Allow:
-		case pc.Tool < len(offered) && offered[pc.Tool].Handoff != "", pc.Tool >= len(offered) && b.Tools[pc.Tool-len(offered)].Handoff != "":
+		settled := pc.Twin || !pc.Output.IsZero() && pc.Gate == journal.Allow
+		if spec := r.toolOf(b, pc); spec != nil && spec.Handoff != "" && !settled {
 			n++
 		}
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // ToolsUsed says that a response to the agent had a call, also one that the server of the
-// model answered itself, but not if it only searched for tools [M14.7].
+// model answered itself, but not if it only searched for tools, or asked whether it may
+// call one [M14.7].
 func (f *Frame) ToolsUsed(agent string) bool {
 	for i := len(f.responses) - 1; i >= 0; i-- {
 		r := f.responses[i]
@@ -23,7 +24,7 @@ func (f *Frame) ToolsUsed(agent string) bool {
 
 func usesTool(it item.Item) bool {
 	t := it.Type()
-	if t == item.TypeToolSearchCall {
+	if t == item.TypeToolSearchCall || t == item.TypeMCPApprovalRequest {
 		return false
 	}
 	_, err := it.HostedCall()

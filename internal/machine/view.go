@@ -37,6 +37,7 @@ type Interruption struct {
 	Stage     int
 	CallID    string
 	Tool      string
+	Server    string // the label of the MCP server of a hosted tool
 	Arguments string
 	Digest    item.Digest
 	// Unreadable says that the arguments cannot be read.
@@ -81,6 +82,10 @@ func (f *Frame) Interruptions() []Interruption {
 func (f *Frame) interruption(c *call, kind InterruptionKind, route []string) Interruption {
 	in := Interruption{Kind: kind, Frame: f.name, Route: route, Call: c.id, Stage: c.stage(), CallID: c.callID, Tool: c.spec.Name,
 		Arguments: f.Arguments(c.id), Digest: c.digest, Unreadable: c.plan.Unreadable && c.edited == "", Key: f.KeyOf(c.id), Note: c.note}
+	if c.hosted() {
+		request, _ := f.history[c.slot].item.ApprovalRequest()
+		in.Server, in.Key = request.ServerLabel, ""
+	}
 	switch kind {
 	case Approval:
 		in.Deadline = c.deadline
@@ -120,9 +125,13 @@ func (f *Frame) Arguments(id journal.EffectID) string {
 		return c.edited
 	}
 	it := f.history[c.slot].item
-	if c.kind == item.TypeCustomToolCall {
+	switch c.kind {
+	case item.TypeCustomToolCall:
 		cc, _ := it.CustomToolCall()
 		return cc.Input
+	case item.TypeMCPApprovalRequest:
+		request, _ := it.ApprovalRequest()
+		return request.Arguments
 	}
 	fc, _ := it.FunctionCall()
 	return fc.Arguments
@@ -323,7 +332,7 @@ func (f *Frame) Startable() iter.Seq[journal.EffectID] {
 			return
 		}
 		for _, c := range r.calls {
-			if c.state == callReady && !c.handoff() && !yield(c.id) {
+			if c.state == callReady && !c.handoff() && !c.hosted() && !yield(c.id) {
 				return
 			}
 		}
