@@ -292,11 +292,11 @@ func badArguments(err error) string {
 	return "The arguments cannot be used: " + strings.TrimPrefix(errorText(err), "pawl: ")
 }
 
-// askRule asks the approval rule.
+// askRule asks the approval rule. A rule that gives no answer means that a person decides.
 func (f *frame) askRule(c *plannedCall) Gate {
 	call := &Call{RunContext: f.runContext(), Tool: c.tool.name, ID: c.fc.CallID, Arguments: c.fc.Arguments}
-	gate, _ := asked(f.d.ctx, func(ctx context.Context) (Gate, error) { return c.tool.approve(ctx, call) })
-	if gate != Allow && gate != Deny {
+	gate, ok := asked(f.d.ctx, func(ctx context.Context) (Gate, error) { return c.tool.approve(ctx, call) })
+	if !ok || gate != Allow && gate != Deny {
 		return Ask
 	}
 	return gate

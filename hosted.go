@@ -22,14 +22,6 @@ type ApprovalRequest struct {
 	Arguments string
 }
 
-// ApprovalAnswer answers an ApprovalRequest.
-type ApprovalAnswer struct {
-	// Gate says yes (Allow), no (Deny), or that a person decides; anything else means that, too.
-	Gate Gate
-	// Reason, of a no, is what the model reads; empty means the standard text.
-	Reason string
-}
-
 // hostedSpec is a tool of a hosted MCP server as the ledger has it. It has an identity, by which
 // decisions extend to its later calls, only if server and tool are both named.
 func hostedSpec(c *item.FunctionCall) journal.ToolSpec {
@@ -43,21 +35,28 @@ func hostedSpec(c *item.FunctionCall) journal.ToolSpec {
 // planHosted asks RunOptions.OnApprovalRequest for the answer to a request of the model's server.
 // A request whose arguments cannot be read is for a person.
 func (f *frame) planHosted(c *plannedCall) error {
-	c.plan.Gate = Ask
-	var answer ApprovalAnswer
+	type answer struct {
+		gate   Gate
+		reason string
+	}
+	said := answer{gate: Ask}
 	if rule := f.opts.OnApprovalRequest; rule != nil && c.err == nil {
 		r := ApprovalRequest{RunContext: f.runContext(), ID: c.fc.CallID, Server: c.fc.Namespace, Tool: c.fc.Name, Arguments: c.fc.Arguments}
-		answer, _ = asked(f.d.ctx, func(ctx context.Context) (ApprovalAnswer, error) { return rule(ctx, r) })
-		if f.d.ctx.Err() != nil {
+		a, ok := asked(f.d.ctx, func(ctx context.Context) (a answer, err error) {
+			a.gate, a.reason, err = rule(ctx, r)
+			return a, err
+		})
+		switch {
+		case f.d.ctx.Err() != nil:
 			return f.d.cause() // the driver stops: that is no answer
+		case ok && (a.gate == Allow || a.gate == Deny):
+			said = a
 		}
 	}
-	if answer.Gate == Allow || answer.Gate == Deny {
-		c.plan.Gate = answer.Gate
-	}
+	c.plan.Gate = said.gate
 	switch {
-	case c.plan.Gate == Deny && answer.Reason != "":
-		c.plan.Reject = strings.ToValidUTF8(answer.Reason, "\uFFFD")
+	case said.gate == Deny && said.reason != "":
+		c.plan.Reject = strings.ToValidUTF8(said.reason, "\uFFFD")
 	case f.opts.ToolErrors != nil:
 		c.plan.Reject = f.errorText(ToolErrorRejected, c, machine.RejectedText)
 	}

@@ -1,6 +1,7 @@
 package pawl_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +21,7 @@ func TestItemNames(t *testing.T) {
 		"mcp_approval_requested mcp_approval_request", "mcp_approval_response mcp_approval_response",
 		"tool_called mcp_call", "tool_called file_search_call", "tool_called web_search_call", "tool_called code_interpreter_call", "tool_called image_generation_call",
 		"tool_called program", "tool_output program_output", "item_created compaction", "item_created hologram",
-		"handoff_requested function_call", "tool_called function_call", "tool_output function_call_output", "handoff_occurred function_call_output",
+		"handoff_requested function_call", "tool_called function_call", "mcp_approval_response mcp_approval_response", "tool_output function_call_output", "handoff_occurred function_call_output",
 		"message_output_created message"}
 	var list []pawl.Item
 	for _, name := range []string{"reasoning", "tool_search_call", "tool_search_output", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "mcp_call",
@@ -31,7 +32,8 @@ func TestItemNames(t *testing.T) {
 	d := newDesk([]step{items(list...)}, []step{says("ok")})
 	d.triage.Tools = []pawl.Tool{charging("pay", &d.e, nil)}
 	var got []string
-	for ev, err := range new(pawl.Runner).Stream(t.Context(), d.triage, pawl.UserText("hi"), nil) {
+	opts := &pawl.RunOptions{OnApprovalRequest: func(context.Context, pawl.ApprovalRequest) (pawl.Gate, string, error) { return pawl.Deny, "", nil }}
+	for ev, err := range new(pawl.Runner).Stream(t.Context(), d.triage, pawl.UserText("hi"), opts) {
 		if err != nil {
 			t.Fatal(err)
 		}

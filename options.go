@@ -101,12 +101,13 @@ type RunOptions struct {
 	// approve a call, so that nobody decides on what would be rejected.
 	GuardBeforeApproval bool
 	// OnApprovalRequest answers the questions of the model's server whether it may call a tool of
-	// an MCP server that it talks to itself; nil means that a person does (ApprovalNeeded). Its
-	// answer is recorded with the response, so that it is asked again only if the process ended
-	// before that. If it errs, panics or takes longer than 30 seconds, or if the arguments cannot
-	// be read, a person decides. What was decided with Decision.Always stands: a rejection
-	// whatever it says, an approval where it leaves the decision to a person.
-	OnApprovalRequest func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
+	// an MCP server that it talks to itself: Allow, Deny, with the reason that the model reads
+	// unless it is empty, or Ask. Nil, and any other answer, means that a person decides
+	// (ApprovalNeeded), and so it does if the function errs, panics or takes longer than 30
+	// seconds, or if the arguments cannot be read. The answer is recorded with the response, so
+	// that it is asked again only if the process ended before that. What was decided with
+	// Decision.Always stands: a rejection whatever it says, an approval where it asks.
+	OnApprovalRequest func(ctx context.Context, r ApprovalRequest) (gate Gate, reason string, err error)
 	// Model and Settings override those of every agent.
 	Model    model.Model
 	Settings *ModelSettings

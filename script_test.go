@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -190,7 +189,7 @@ func paired(t *testing.T, what string, list []pawl.Item) {
 		switch {
 		case it.NeedsOutput():
 			open[string(item.OutputType(h.Type))+h.CallID]++
-		case strings.HasSuffix(string(h.Type), "_output"):
+		case item.IsOutput(h.Type):
 			key := string(h.Type) + h.CallID
 			if open[key]--; open[key] < 0 {
 				t.Errorf("%s: item %d is an output without a call: %s", what, i, it)
