@@ -25,6 +25,7 @@ var rowFeatures = []feature{
 	{"R2.12", TestEveryOptionHasItsPlace},
 	{"R2.21", TestErrorsCarryTheRun},
 	{"H4.01", TestWhatCanAsk},
+	{"H4.04", TestHostedMCP},
 	{"5.03", TestDocumentHasTheLedger},
 	{"5.05", TestDocumentFindsItsAgent},
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/model"
+	"github.com/pawl-agents/pawl/models/openai"
+	"github.com/pawl-agents/pawl/pawltest"
 	"github.com/pawl-agents/pawl/session"
 )
 
@@ -85,6 +87,49 @@ func TestHostedApprovals(t *testing.T) {
 				replays(t, &r, "r")
 			})
 		})
+	}
+}
+
+// What a hosted MCP server asks is answered in the loop, or by a person; each answer goes to the
+// model's server and to the session once.
+func TestHostedMCP(t *testing.T) {
+	m := newScript(items(asks("m1", "crm", "read", `{}`), asks("m2", "crm", "drop", `{}`)), says("done"))
+	sess := session.NewMemory("s")
+	opts := &pawl.RunOptions{Session: sess, OnApprovalRequest: func(_ context.Context, r pawl.ApprovalRequest) (pawl.Gate, string, error) {
+		if r.Server == "crm" && r.Tool == "read" {
+			return pawl.Allow, "", nil
+		}
+		return pawl.Ask, "", nil
+	}}
+	var r pawl.Runner
+	res := must(t)(r.Run(t.Context(), agentWith(m), pawl.UserText("go"), opts))
+	if len(res.Interruptions) != 1 || res.Interruptions[0].CallID != "m2" {
+		t.Fatalf("%+v", res.Interruptions)
+	}
+	state := staged(t, res.State(), pawl.Reject(res.Interruptions[0].ID, "ann", "keep it"))
+	res = must(t)(r.Resume(t.Context(), agentWith(m), viaJSON(t, state), opts))
+	if diff := cmp.Diff([]string{"m1 true", "m2 false keep it"}, approvals(res.ToInputList())); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	sameViews(t, res, m, sess)
+}
+
+// The strict server takes what a run answers.
+func TestHostedOverTheWire(t *testing.T) {
+	srv := pawltest.NewResponsesServer(t, &pawltest.ResponsesOptions{Respond: func(r *pawltest.ResponsesRequest) pawltest.ResponsesReply {
+		if strings.Contains(string(r.Body), "mcp_approval_response") {
+			return pawltest.ReplyText("dropped")
+		}
+		return pawltest.ReplyItems(asks("", "crm", "drop", `{"id":7}`), asks("", "crm", "drop", `{"id":8}`))
+	}})
+	client := openai.New(openai.Options{BaseURL: srv.URL(), HTTPClient: srv.Client()})
+	for _, chained := range []bool{false, true} {
+		opts := answeringHosted(pawl.Allow, "")
+		opts.AutoPreviousResponseID = chained
+		res := must(t)(new(pawl.Runner).Run(t.Context(), &pawl.Agent{Name: "Desk", Model: client.Responses("gpt-test")}, pawl.UserText("go"), opts))
+		if res.FinalOutput != "dropped" || len(approvals(res.NewItems())) != 2 {
+			t.Errorf("%q, %s", res.FinalOutput, res.NewItems())
+		}
 	}
 }
 

@@ -131,6 +131,8 @@ var required = map[item.Type][]string{
 	item.TypeCustomToolCallOutput: {"call_id", "output"},
 	item.TypeReasoning:            {"summary"},
 	item.TypeMessage:              {"role", "content"},
+	item.TypeMCPApprovalRequest:   {"id", "server_label", "name", "arguments"},
+	item.TypeMCPApprovalResponse:  {"approval_request_id", "approve"},
 }
 
 // checkShape refuses an item without a member its type must have, or without a type.
@@ -142,7 +144,7 @@ func (c *itemCheck) checkShape(i int, it item.Item, h item.Head) *ResponsesError
 	if !ok {
 		return nil
 	}
-	var present [3]bool
+	var present [4]bool
 	err := jsonscan.Object(it.Raw(), func(key, value string) error {
 		for j, name := range names {
 			present[j] = present[j] || key == name && value != "null"
@@ -248,15 +250,18 @@ func (c *itemCheck) checkReasoning(_ int, _ item.Item, h item.Head) *ResponsesEr
 
 // checkOutput refuses an output whose call isn't there, or comes later, or has its output already.
 // https://github.com/james-6-23/codex2api/issues/414, https://github.com/microsoft/agent-framework/issues/5546
-// That a second output is refused as unknown, and the words for outputs of custom tools, are assumptions.
+// That a second output is refused as unknown, and the words for outputs of custom tools and for approvals, are assumptions.
 func (c *itemCheck) checkOutput(it item.Item, h item.Head) *ResponsesError {
 	if needsOutput(it, h) {
 		c.open = append(c.open, h)
 		return nil
 	}
-	noun, isOutput := outputNouns[h.Type]
-	if !isOutput || c.open.settle(h.CallID, h.Type) {
+	if !item.IsOutput(h.Type) || c.open.settle(h.CallID, h.Type) {
 		return nil
+	}
+	noun, ok := outputNouns[h.Type]
+	if !ok {
+		return refusal(c.param, "", "No approval request found with id '%s'.", h.CallID)
 	}
 	return refusal(c.param, "", "No tool call found for %s output with call_id %s.", noun, h.CallID)
 }
@@ -264,11 +269,15 @@ func (c *itemCheck) checkOutput(it item.Item, h item.Head) *ResponsesError {
 // checkAnswered refuses a request that leaves a call without its output.
 // https://github.com/openai/openai-agents-python/issues/673, https://github.com/tjardoo/openai-client/pull/124
 // custom tool call: https://github.com/Wei-Shaw/sub2api/issues/5150
+// That an approval request must be answered, and the words, are assumptions.
 func (c *itemCheck) checkAnswered() *ResponsesError {
 	if len(c.open) == 0 {
 		return nil
 	}
 	call := c.open[0]
+	if call.Type == item.TypeMCPApprovalRequest {
+		return refusal(c.param, "", "No approval response found for approval request %s.", call.CallID)
+	}
 	return refusal(c.param, "", "No tool output found for %s %s.", outputNouns[item.OutputType(call.Type)], call.CallID)
 }
 

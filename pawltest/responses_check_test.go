@@ -16,6 +16,8 @@ const (
 	outputA    = `{"type":"function_call_output","call_id":"call_A","output":"done"}`
 	customB    = `{"type":"custom_tool_call","call_id":"call_B","name":"shell","input":"ls"}`
 	customOutB = `{"type":"custom_tool_call_output","call_id":"call_B","output":"a.txt"}`
+	askM       = `{"type":"mcp_approval_request","id":"mcpr_M","server_label":"crm","name":"drop","arguments":"{}"}`
+	yesM       = `{"type":"mcp_approval_response","approval_request_id":"mcpr_M","approve":true}`
 	user       = `{"role":"user","content":"go on"}`
 )
 
@@ -115,6 +117,10 @@ var itemRefusals = []refusalRow{
 	{name: "reasoning without summary", body: inputBody(`{"type":"reasoning","id":"rs_9","encrypted_content":"e"}`),
 		want: refusalBody("Missing required parameter: 'input[0].summary'.", "input[0].summary",
 			"missing_required_parameter")},
+	{name: "approval without a verdict", body: inputBody(askM, `{"type":"mcp_approval_response","approval_request_id":"mcpr_M"}`),
+		want: refusalBody("Missing required parameter: 'input[1].approve'.", "input[1].approve", "missing_required_parameter")},
+	{name: "approval request without arguments", body: inputBody(`{"type":"mcp_approval_request","id":"mcpr_M","server_label":"crm","name":"drop"}`),
+		want: refusalBody("Missing required parameter: 'input[0].arguments'.", "input[0].arguments", "missing_required_parameter")},
 	{name: "message with the id of a call", body: inputBody(`{"id":"fc_9","role":"user","content":"x"}`),
 		want: refusalBody("Invalid 'input[0].id': 'fc_9'. Expected an ID that begins with 'msg'.", "input[0].id",
 			"invalid_value")},
@@ -155,6 +161,12 @@ var pairingRefusals = []refusalRow{
 		want: refusalBody("No tool call found for function call output with call_id call_1.", "input", "")},
 	{name: "output of another kind", body: inputBody(callA, `{"type":"custom_tool_call_output","call_id":"call_A","output":"x"}`),
 		want: refusalBody("No tool call found for custom tool call output with call_id call_A.", "input", "")},
+	{name: "approval request without answer", body: inputBody(user, askM),
+		want: refusalBody("No approval response found for approval request mcpr_M.", "input", "")},
+	{name: "approval without request", body: inputBody(user, yesM),
+		want: refusalBody("No approval request found with id 'mcpr_M'.", "input", "")},
+	{name: "second approval", body: inputBody(askM, yesM, yesM),
+		want: refusalBody("No approval request found with id 'mcpr_M'.", "input", "")},
 	{name: "custom output without call", body: inputBody(user, customOutB),
 		want: refusalBody("No tool call found for custom tool call output with call_id call_B.", "input", "")},
 }

@@ -161,6 +161,9 @@ func argumentsOf(it item.Item) string {
 	if fc, err := it.FunctionCall(); err == nil {
 		return fc.Arguments
 	}
+	if r, err := it.ApprovalRequest(); err == nil {
+		return r.Arguments
+	}
 	cc, _ := it.CustomToolCall()
 	return cc.Input
 }

@@ -149,9 +149,20 @@ func (b *book) effect(n *line, id journal.EffectID) {
 	}
 }
 
+// approvalText is what the answer to an approval request says.
+func approvalText(a item.ApprovalResponse) string {
+	if a.Approve {
+		return "approved"
+	}
+	return "not approved: " + a.Reason
+}
+
 func outputOf(it item.Item) string {
 	if o, err := it.FunctionCallOutput(); err == nil {
 		return o.Text
+	}
+	if a, err := it.ApprovalResponse(); err == nil {
+		return approvalText(a)
 	}
 	o, _ := it.CustomToolCallOutput()
 	return o.Text

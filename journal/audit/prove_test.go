@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/journal/audit"
 	"github.com/pawl-agents/pawl/pawltest"
@@ -93,6 +95,48 @@ func TestProveOfAStickyCallThatWasSettled(t *testing.T) {
 	}
 	if want := "decided responded planned intended settled decided"; kindsOf(p) != want {
 		t.Errorf("facts %s, want %s", kindsOf(p), want)
+	}
+}
+
+// S10.6: what the model's server asked whether it may do is answered, and nothing was begun here.
+func TestProveOfAHostedCall(t *testing.T) {
+	ask := func(id, args string) item.Item {
+		return item.FromTrusted(fmt.Sprintf(`{"type":"mcp_approval_request","id":%q,"server_label":"crm","name":"drop","arguments":%q}`, id, args))
+	}
+	store := journal.NewMemory()
+	agent := &pawl.Agent{Name: "Desk", Model: pawltest.NewScriptedModel(pawltest.ScriptedItems(ask("m1", `{"order": 9}`), ask("m2", "{}")), pawltest.ScriptedText("Done."))}
+	decide(t, &pawl.Runner{Store: store}, agent, pawl.UserText("Drop it."), func(in pawl.Interruption) pawl.Decision {
+		if in.CallID == "m2" {
+			return pawl.Reject(in.ID, "bob", "Not this one.")
+		}
+		return pawl.Approve(in.ID, "ada")
+	})
+	records, err := store.Read(t.Context(), "ticket-1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, arguments := range []string{`{"order":9}`, `{}`} {
+		p, err := audit.Prove("ticket-1", records, call(1, at), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "responded planned decided settled"; kindsOf(p) != want || p.Arguments != arguments {
+			t.Errorf("facts %s with %s, want %s", kindsOf(p), p.Arguments, want)
+		}
+	}
+	lines, _ := export(t, "ticket-1", records)
+	var said []string
+	for _, l := range lines {
+		var v struct{ Kind, Tool, Output, Outcome string }
+		if err := json.Unmarshal(l, &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.Kind == "settled" {
+			said = append(said, v.Tool+" "+v.Outcome+": "+v.Output)
+		}
+	}
+	if diff := cmp.Diff([]string{"drop decreed: approved", "drop rejected: not approved: Not this one."}, said); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

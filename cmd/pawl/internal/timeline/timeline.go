@@ -265,6 +265,9 @@ func (s *story) settled(b *journal.Settled) {
 	} else if b.Outcome == journal.AsksAgain {
 		text = b.Error
 	}
+	if b.Output.Type() == item.TypeMCPApprovalResponse {
+		words[b.Outcome] = "is answered"
+	}
 	s.add("tool", "%s %s%s%s", s.effect(id), cmp.Or(words[b.Outcome], string(b.Outcome)), note, quoted(text))
 }
 
@@ -327,6 +330,9 @@ func callText(it item.Item) string {
 	if cc, err := it.CustomToolCall(); err == nil {
 		return cc.Name + " " + cc.Input
 	}
+	if r, err := it.ApprovalRequest(); err == nil {
+		return r.Name + " of " + r.ServerLabel + " " + r.Arguments
+	}
 	return string(it.Type())
 }
 
@@ -340,6 +346,12 @@ func textOf(it item.Item) string {
 	}
 	if o, err := it.CustomToolCallOutput(); err == nil {
 		return o.Text
+	}
+	if a, err := it.ApprovalResponse(); err == nil {
+		if a.Approve {
+			return "approved"
+		}
+		return "not approved: " + a.Reason
 	}
 	return "(" + string(it.Type()) + ")"
 }

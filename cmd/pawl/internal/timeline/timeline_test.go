@@ -118,6 +118,29 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// What a hosted MCP server asks is told as a call that is answered.
+func TestOfHosted(t *testing.T) {
+	ask := func(id string) item.Item {
+		return item.FromTrusted(`{"type":"mcp_approval_request","id":"` + id + `","server_label":"crm","name":"drop","arguments":"{}"}`)
+	}
+	entries, err := Of(records([]journal.Body{
+		&journal.Responded{ID: journal.EffectID{Kind: journal.EffectModel, N: 1, A: 1}, Items: []item.Item{ask("m1"), ask("m2")}},
+		&journal.Settled{ID: journal.EffectID{Kind: journal.EffectTool, N: 1}, Outcome: journal.Decreed, Output: item.ApprovalReply("m1", true, "")},
+		&journal.Settled{ID: journal.EffectID{Kind: journal.EffectTool, N: 1, P: 1}, Outcome: journal.Rejected, Output: item.ApprovalReply("m2", false, "no")},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.What+" | "+e.Text)
+	}
+	want := []string{"call | drop of crm {} [1.0]", "call | drop of crm {} [1.1]", "tool | drop [1.0] is answered: approved", "tool | drop [1.1] is answered: not approved: no"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestOfDamaged(t *testing.T) {
 	recs := records(ledger())
 	recs[4].Payload = `{"n":`
