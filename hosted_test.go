@@ -42,7 +42,7 @@ func answeringHosted(gate pawl.Gate, reason string) *pawl.RunOptions {
 }
 
 // A request of the model's server waits like a call, and its answer goes to the server and to the
-// session once, whatever the run went through meanwhile.
+// session once, whatever the run went through meanwhile [S21.3].
 func TestHostedApprovals(t *testing.T) {
 	first := []pawl.Item{asks("m1", "crm", "drop", `{"id":7}`), asks("m2", "crm", "drop", `{"id":8}`), fc("c1", "look", `{"cents":1}`)}
 	for _, through := range []string{"live", "json", "store"} {
@@ -133,7 +133,7 @@ func TestHostedOverTheWire(t *testing.T) {
 	}
 }
 
-// What the callback answers, or fails to answer, decides who decides.
+// What the callback answers, or fails to answer, decides who decides [S21.1].
 func TestOnApprovalRequest(t *testing.T) {
 	type callback = func(context.Context, pawl.ApprovalRequest) (pawl.Gate, string, error)
 	says1 := func(gate pawl.Gate, reason string, err error) callback {
@@ -210,7 +210,7 @@ func TestOnApprovalRequestIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A decision for all calls is about a tool of a server, and needs the names of both.
+// A decision for all calls is about a tool of a server, and needs the names of both [S21.2].
 func TestHostedSticky(t *testing.T) {
 	m := newScript(
 		items(asks("m1", "crm", "drop", `{}`), asks("m2", "", "drop", `{}`)),
@@ -297,26 +297,32 @@ func TestHostedChain(t *testing.T) {
 }
 
 // The server may act on an approval when it gets it. So a request with one is not made again
-// while nobody knows what became of it, neither at once nor after a crash; with a rejection it is.
+// while nobody knows what became of it, neither at once nor after a crash; with a rejection it is [S21.4].
 func TestApprovalIsNotSentTwice(t *testing.T) {
-	again := &model.Settings{Retry: &model.Retry{MaxRetries: 3, InitialDelay: time.Millisecond}}
+	again := &model.Retry{MaxRetries: 3, InitialDelay: time.Millisecond}
+	replay := *again
+	replay.Policy = func(model.RetryContext) model.RetryDecision {
+		return model.RetryDecision{Retry: true, ApproveReplay: true}
+	}
 	lost := &model.Error{Err: errors.New("connection reset"), Retryable: true}
 	refused := &model.Error{Err: errors.New("busy"), Delivery: model.DeliveryRefused, Retryable: true}
 	for name, tt := range map[string]struct {
-		gate pawl.Gate
-		err  error
-		sent int
-		ends bool
+		gate  pawl.Gate
+		err   error
+		retry *model.Retry
+		sent  int
+		ends  bool
 	}{
-		"approved, lost":    {gate: pawl.Allow, err: lost, sent: 2},
-		"approved, refused": {gate: pawl.Allow, err: refused, sent: 3, ends: true},
-		"denied, lost":      {gate: pawl.Deny, err: lost, sent: 3, ends: true},
+		"approved, lost":               {gate: pawl.Allow, err: lost, retry: again, sent: 2},
+		"approved, refused":            {gate: pawl.Allow, err: refused, retry: again, sent: 3, ends: true},
+		"denied, lost":                 {gate: pawl.Deny, err: lost, retry: again, sent: 3, ends: true},
+		"approved, lost, and a replay": {gate: pawl.Allow, err: lost, retry: &replay, sent: 3, ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newScript(items(asks("m1", "crm", "drop", `{}`)), failing(tt.err), says("done"))
 				opts := answeringHosted(tt.gate, "")
-				opts.ID, opts.Settings = "r", again
+				opts.ID, opts.Settings = "r", &model.Settings{Retry: tt.retry}
 				agent, r := agentWith(m), pawl.Runner{Store: journal.NewMemory()}
 				res, err := r.Run(t.Context(), agent, pawl.UserText("go"), opts)
 				if n := len(m.calls()); n != tt.sent || (err == nil) != tt.ends {
