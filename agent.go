@@ -86,7 +86,7 @@ func (a *Agent) SystemPrompt(ctx context.Context, rc *RunContext) (text string, 
 	if a.Instructions == nil {
 		return "", nil
 	}
-	defer panicked(fmt.Sprintf("Instructions of agent %q", a.Name), &err)
+	defer panicked("Instructions of agent", a.Name, &err)
 	if text, err = a.Instructions(ctx, rc); err != nil {
 		return "", err
 	}

@@ -106,6 +106,6 @@ func inCodec(f func() error) (err error) {
 			err = &ContextError{Err: err}
 		}
 	}()
-	defer panicked("the codec", &err)
+	defer panicked("the codec", "", &err)
 	return f()
 }

@@ -3,7 +3,6 @@ package pawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -205,7 +204,7 @@ func (b *body) leavesOpen(err error) bool {
 
 // enter enters the body and writes its result; a panic of either is an error.
 func (b *body) enter(note string) (out Item, err error) {
-	defer panicked(fmt.Sprintf("tool %q", b.tool.name), &err)
+	defer panicked("tool", b.tool.name, &err)
 	result, err := b.tool.run(b.ctx, &b.call, b.fits)
 	if err != nil {
 		return Item{}, err

@@ -217,9 +217,13 @@ func (e *PanicError) Unwrap() error {
 // Error quotes the panic's value.
 func (e *PanicError) Error() string { return fmt.Sprintf("pawl: %s panicked: %v", e.In, e.Value) }
 
-// panicked makes a panic of user code the error. It is deferred.
-func panicked(in string, err *error) {
+// panicked makes a panic of user code the error: of the code called in, that of name unless it
+// is empty. It is deferred, also where nothing must be made for a panic that does not come.
+func panicked(in, name string, err *error) {
 	if v := recover(); v != nil {
+		if name != "" {
+			in = fmt.Sprintf("%s %q", in, name)
+		}
 		*err = &PanicError{In: in, Value: v, Stack: string(debug.Stack())}
 	}
 }

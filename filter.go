@@ -71,7 +71,7 @@ func (f *frame) filterInput(e machine.Effect, w *wanted) ([]journal.Span, error)
 }
 
 func (f *frame) filtered(in *ModelInput) (err error) {
-	defer panicked("the filter", &err)
+	defer panicked("the filter", "", &err)
 	return f.opts.FilterInput(f.d.ctx, in)
 }
 

@@ -35,7 +35,7 @@ func StaticPrompt(ref PromptRef) Prompt {
 // prompt asks the agent for the prompt of a turn, in the form in which it is recorded and
 // sent.
 func (a *Agent) prompt(ctx context.Context, rc *RunContext) (text string, err error) {
-	defer panicked(fmt.Sprintf("Prompt of agent %q", a.Name), &err)
+	defer panicked("Prompt of agent", a.Name, &err)
 	ref, err := a.Prompt(ctx, rc)
 	if err != nil {
 		return "", err

@@ -358,7 +358,7 @@ func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool)
 
 // findSession asks Runner.Sessions; a panic there is an error.
 func (r *Runner) findSession(id string) (s session.Session, err error) {
-	defer panicked(fmt.Sprintf("Runner.Sessions(%q)", id), &err)
+	defer panicked(fmt.Sprintf("Runner.Sessions(%q)", id), "", &err)
 	return r.Sessions(id), nil
 }
 

@@ -368,7 +368,7 @@ func (t *Tool) isEnabled(ctx context.Context, rc *RunContext) (on bool, err erro
 	if t.enabled == nil {
 		return true, nil
 	}
-	defer panicked(fmt.Sprintf("Enabled of tool %q", t.name), &err)
+	defer panicked("Enabled of tool", t.name, &err)
 	if on, err = t.enabled(ctx, rc); err != nil {
 		return false, because(fmt.Errorf("pawl: tool %q: Enabled", t.name), err)
 	}
