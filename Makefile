@@ -100,7 +100,7 @@ format:
 
 # Examples are tests too: their output is compared.
 race:
-	$(GO) test -race -p $(P) -timeout 15m ./...
+	$(GO) test -race -p $(P) -timeout 20m ./...
 
 # Parts of proof.
 
