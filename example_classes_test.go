@@ -110,7 +110,7 @@ func ExampleFunc_expires() {
 	for _, on := range []pawl.OnExpiry{pawl.ExpiryRejects, pawl.ExpiryFails} {
 		agent := clerk(pawl.NewTool(pawl.Func[struct{}, string]{Name: "refund",
 			Approve: pawl.AlwaysAsk[struct{}],
-			Expires: time.Millisecond, OnExpiry: on,
+			Expires: 250 * time.Millisecond, OnExpiry: on,
 			Run: func(context.Context, *pawl.Call, struct{}) (string, error) { return "refunded", nil }}))
 		ctx := context.Background()
 		var r pawl.Runner
