@@ -30,8 +30,8 @@
 // # Layout
 //
 // The tables have the columns of package sqlstore, in the first schema of the search_path.
-// agent_sessions and agent_messages are those of SQLAlchemySession of the OpenAI Agents SDK for
-// Python (https://openai.github.io/openai-agents-python/sessions/sqlalchemy_session/), which
-// can go on reading and writing its sessions there. Times are Unix milliseconds of the
+// agent_sessions and agent_messages are named and laid out as those of SQLAlchemySession of the
+// OpenAI Agents SDK for Python (https://openai.github.io/openai-agents-python/sessions/sqlalchemy_session/);
+// nobody has tried both on one database yet. Times are Unix milliseconds of the
 // server's clock. Items of a session are in the order of their ids.
 package pgstore

@@ -21,7 +21,7 @@ const (
 	sqlClear = `DELETE FROM agent_sessions WHERE session_id = $1` // and with it its messages
 )
 
-// Session is a conversation in a store, in the layout of the Python SDK. It is safe for
+// Session is a conversation in a store. It is safe for
 // concurrent use, and any number of them may stand for the same conversation.
 type Session struct {
 	store *Store
