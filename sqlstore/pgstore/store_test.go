@@ -152,8 +152,9 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	t.Run("commits that do not wait", func(t *testing.T) {
 		url := database(t)
-		execIn(t, url, `CREATE ROLE hasty SUPERUSER LOGIN; ALTER ROLE hasty SET synchronous_commit = off`)
-		url = strings.Replace(url, "postgres@", "hasty@", 1)
+		role := "hasty" + url[strings.LastIndex(url, "=")+1:] // a role is the whole server's, a schema the test's
+		execIn(t, url, fmt.Sprintf(`CREATE ROLE %[1]s SUPERUSER LOGIN; ALTER ROLE %[1]s SET synchronous_commit = off`, role))
+		url = strings.Replace(url, "postgres@", role+"@", 1)
 		if _, err := Open(t.Context(), url, nil); !errors.Is(err, ErrUnsafe) {
 			t.Errorf("Open: %v", err)
 		}
