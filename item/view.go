@@ -3,6 +3,7 @@ package item
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pawl-agents/pawl/internal/jsonscan"
 )
@@ -45,8 +46,11 @@ func (it Item) read(fn func(key, value string) error) (Type, error) {
 	return t.value(), malformed
 }
 
-// text decodes a string member; null is as good as absent.
+// text decodes a string member, which whoever found it has checked; null is as good as absent.
 func text(value string) (string, error) {
+	if len(value) > 1 && value[0] == '"' && strings.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1], nil
+	}
 	if jsonscan.IsNull(value) {
 		return "", nil
 	}

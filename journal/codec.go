@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // MaxPayload is the longest payload a reader accepts, in bytes. Drivers refuse to
@@ -30,28 +31,30 @@ func Encode(f Fact, salt [16]byte) Record {
 // the other in salts; their payloads share memory.
 func EncodeAll(facts []Fact, salts []byte) []Record {
 	recs := make([]Record, len(facts))
-	var leafSpace [onStack]byte
-	var textSpace [2 * onStack]byte
-	leaf, text := leafSpace[:0], textSpace[:0]
-	var few [8]int
-	ends := few[:0] // of the payloads in text
-	for i, f := range facts {
-		r := &recs[i]
+	var space [2 * onStack]byte
+	leaves := space[:0] // one behind the other, as they are hashed
+	var few [8][2]int
+	payloads, size := few[:0], 0 // where they stand in the leaves
+	for i := range facts {
+		f, r := &facts[i], &recs[i]
 		*r = Record{Version: version, Frame: f.Frame, Time: f.Time, Salt: [16]byte(salts[16*i:])}
 		if f.Body != nil {
 			r.Kind = f.Body.Kind()
 		}
-		leaf = appendLeafHead(leaf[:0], r, 0)
-		start := len(leaf)
-		leaf = AppendPayload(leaf, f.Body)
-		binary.BigEndian.PutUint64(leaf[start-8:], uint64(len(leaf)-start))
-		r.Hash = sha256.Sum256(leaf)
-		text = append(text, leaf[start:]...)
-		ends = append(ends, len(text))
+		leaf := len(leaves)
+		leaves = appendLeafHead(leaves, r, 0)
+		start := len(leaves)
+		leaves = AppendPayload(leaves, f.Body)
+		end := len(leaves)
+		binary.BigEndian.PutUint64(leaves[start-8:], uint64(end-start))
+		r.Hash = sha256.Sum256(leaves[leaf:])
+		payloads, size = append(payloads, [2]int{start, end}), size+end-start
 	}
-	payloads, start := string(text), 0
-	for i, end := range ends {
-		recs[i].Payload, start = payloads[start:end], end
+	var text strings.Builder
+	text.Grow(size)
+	for i, p := range payloads {
+		text.Write(leaves[p[0]:p[1]])
+		recs[i].Payload = text.String()[text.Len()-(p[1]-p[0]):]
 	}
 	return recs
 }

@@ -53,7 +53,8 @@ type about struct {
 
 func readAbout(recs []Record) (about, error) {
 	var a about
-	for _, rec := range recs {
+	for i := range recs {
+		rec := &recs[i]
 		if len(rec.Payload) > MaxPayload {
 			return about{}, fmt.Errorf("pawl: fact %q has %d bytes, the limit is %d", rec.Kind, len(rec.Payload), MaxPayload)
 		}
@@ -64,7 +65,7 @@ func readAbout(recs []Record) (about, error) {
 		case KindFinished:
 			a.ended = true
 		case KindStarted, KindForked, KindClaimed:
-			f, err := Decode(rec)
+			f, err := Decode(*rec)
 			if err != nil {
 				return about{}, err
 			}

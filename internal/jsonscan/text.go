@@ -45,8 +45,9 @@ func skipString[T Text](s T, i int) (end int, escaped bool, err error) {
 // not ASCII. It looks at eight bytes at a time, because almost all bytes of a conversation are plain.
 func skipPlain[T Text](s T, i int) int {
 	for i+8 <= len(s) {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 		if m := notPlain(w); m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}
