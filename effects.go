@@ -200,12 +200,20 @@ const tick = 500 * time.Millisecond
 
 // collect waits for something to come of what was started, and steps it.
 func (d *drive) collect() error {
+	d.gather()
 	if len(d.queue) == 0 && !d.moved && len(d.bodies)+d.beside > 0 {
 		d.wait()
+		d.gather()
 	}
 	d.moved = false
-	if len(d.bodies) > 1 {
-		runtime.Gosched() // bodies that need no more than a turn of the processor share a commit
+	return d.settle()
+}
+
+// gather takes the outcomes that are there. Bodies that need no more than a turn of the
+// processor share a commit, and are not waited for.
+func (d *drive) gather() {
+	if len(d.bodies) > len(d.queue) {
+		runtime.Gosched()
 	}
 	for more := len(d.bodies)+len(d.requests) > 0; more; {
 		select {
@@ -215,7 +223,6 @@ func (d *drive) collect() error {
 			more = false
 		}
 	}
-	return d.settle()
 }
 
 // wait waits for an outcome, until the driver stops, the inbox is to be looked into or a
