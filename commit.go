@@ -54,11 +54,20 @@ func (f *frame) batchID(n int) string {
 	return id
 }
 
+// saltsDrawn is how many salts are drawn together: asking for a few costs as much as for many.
+const saltsDrawn = 32
+
 // encode draws the salts once: a repeated append writes the same bytes.
 func (d *drive) encode(facts []journal.Fact) []journal.Record {
-	d.salts = slices.Grow(d.salts[:0], 16*len(facts))[:16*len(facts)]
-	rand.Read(d.salts)
-	return journal.EncodeAll(facts, d.salts)
+	const size = len(journal.Record{}.Salt)
+	need := size * len(facts)
+	if len(d.salts) < need {
+		d.salts = make([]byte, max(need, size*saltsDrawn))
+		rand.Read(d.salts)
+	}
+	recs := journal.EncodeAll(facts, d.salts[:need])
+	d.salts = d.salts[need:]
+	return recs
 }
 
 // appendTries and appendPause say how long the driver insists before it stops.

@@ -31,7 +31,7 @@ type drive struct {
 	epoch      uint64
 	records    ledger
 	pending    []journal.Fact // handed out by the machine, not recorded
-	salts      []byte         // of the facts encoded last
+	salts      []byte         // drawn, and not used yet
 	consume    []string
 
 	caller context.Context
@@ -83,7 +83,7 @@ type outcome struct {
 
 func (r *Runner) newDrive(ctx context.Context, emit func(Event) bool) *drive {
 	d := &drive{r: r, store: r.store(), emit: emit, caller: ctx, bg: context.WithoutCancel(ctx), m: machine.New(),
-		outcomes: make(chan outcome, 16), next: make(chan *body), bodies: make(map[effectRef]*body), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
+		outcomes: make(chan outcome, 4), next: make(chan *body), bodies: make(map[effectRef]*body), wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	d.root = &frame{d: d, m: d.m.Frame("")}
@@ -161,8 +161,7 @@ func (d *drive) hello() {
 }
 
 func (d *drive) loop() (*Result, error) {
-	for {
-		now := time.Now()
+	for now := time.Now(); ; {
 		if _, err := d.drain(now, d.drained.IsZero()); err != nil {
 			return nil, d.halt(err)
 		}
@@ -191,6 +190,7 @@ func (d *drive) loop() (*Result, error) {
 			if !again {
 				return d.end(rd.Status)
 			}
+			now = time.Now()
 			continue
 		}
 		if d.gone || d.ctx.Err() != nil {
@@ -212,7 +212,8 @@ func (d *drive) loop() (*Result, error) {
 				return nil, d.halt(err)
 			}
 		}
-		if err := d.collect(); err != nil {
+		var err error
+		if now, err = d.collect(); err != nil {
 			return nil, d.halt(err)
 		}
 	}

@@ -198,15 +198,17 @@ func (d *drive) deliver(o outcome) {
 // tick is how often a driver that waits for tools looks into the inbox.
 const tick = 500 * time.Millisecond
 
-// collect waits for something to come of what was started, and steps it.
-func (d *drive) collect() error {
+// collect waits for something to come of what was started, and steps it. It returns the time
+// at which it did.
+func (d *drive) collect() (time.Time, error) {
 	d.gather()
 	if len(d.queue) == 0 && !d.moved && len(d.bodies)+d.beside > 0 {
 		d.wait()
 		d.gather()
 	}
 	d.moved = false
-	return d.settle()
+	now := time.Now()
+	return now, d.settle(now)
 }
 
 // gather takes the outcomes that are there. Bodies that need no more than a turn of the
@@ -228,7 +230,11 @@ func (d *drive) gather() {
 // wait waits for an outcome, until the driver stops, the inbox is to be looked into or a
 // body is overdue.
 func (d *drive) wait() {
-	d.setAlarm(time.Now().Add(tick))
+	at := d.alarmAt
+	if at.IsZero() {
+		at = time.Now().Add(tick)
+	}
+	d.setAlarm(at)
 	select {
 	case o := <-d.outcomes:
 		d.queue = append(d.queue, o)
@@ -295,8 +301,8 @@ func (o outcome) mayBeUnwanted() bool {
 }
 
 // settle steps the outcomes that arrived.
-func (d *drive) settle() error {
-	queue, now := d.queue, time.Now().UnixMilli()
+func (d *drive) settle(now time.Time) error {
+	queue := d.queue
 	d.queue = d.queue[:0]
 	for _, o := range queue {
 		f := d.m.Frame(o.of.frame)
@@ -323,7 +329,7 @@ func (d *drive) settle() error {
 			f.Ended(o.of.id)
 			continue
 		}
-		fact := journal.Fact{Frame: o.of.frame, Time: now, Body: o.body}
+		fact := journal.Fact{Frame: o.of.frame, Time: now.UnixMilli(), Body: o.body}
 		if _, ok := o.body.(*journal.Started); ok {
 			fact.Frame = machine.FrameName(o.of.frame, o.of.id)
 		}
@@ -364,7 +370,7 @@ func (d *drive) halt(cause error) error {
 			d.queue = append(d.queue, outcome{of: effectRef{e.Frame, e.ID}, body: &journal.Settled{ID: e.ID, Outcome: journal.NotExecuted}})
 		}
 	}
-	d.settle()
+	d.settle(time.Now())
 	d.await()
 	d.recordTold()
 	rd := d.m.Flush()
@@ -399,7 +405,7 @@ func (d *drive) await() {
 				clear(d.requests)
 			}
 		}
-		d.settle()
+		d.settle(time.Now())
 	}
 }
 
