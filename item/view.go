@@ -3,7 +3,6 @@ package item
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/pawl-agents/pawl/internal/jsonscan"
 )
@@ -46,15 +45,15 @@ func (it Item) read(fn func(key, value string) error) (Type, error) {
 	return t.value(), malformed
 }
 
-// text decodes a string member, which whoever found it has checked; null is as good as absent.
+// text decodes a string member; null is as good as absent.
 func text(value string) (string, error) {
-	if len(value) > 1 && value[0] == '"' && strings.IndexByte(value, '\\') < 0 {
-		return value[1 : len(value)-1], nil
+	if s, ok := jsonscan.Checked(value); ok {
+		return s, nil
 	}
 	if jsonscan.IsNull(value) {
 		return "", nil
 	}
-	return jsonscan.String(value)
+	return jsonscan.String(value) // says what is there instead
 }
 
 // textOrEmpty is text where another JSON type is as good as absent.

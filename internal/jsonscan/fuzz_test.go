@@ -59,6 +59,12 @@ func FuzzWalk(f *testing.F) {
 			if diff := cmp.Diff(decodeMembers(t, data), members); diff != "" {
 				t.Errorf("members (-encoding/json +Object):\n%s", diff)
 			}
+			for _, m := range members {
+				got, ok := jsonscan.Checked(m.Value)
+				if want, err := jsonscan.String(m.Value); ok != (err == nil) || got != want {
+					t.Errorf("Checked(%s) = %q, %v, String says %q, %v", m.Value, got, ok, want, err)
+				}
+			}
 		}
 		if isArray := valid && trimmed[0] == '['; isArray != (arrayErr == nil) {
 			t.Fatalf("Array: %v, but is it a valid array: %v", arrayErr, isArray)

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Text is JSON text: RFC 8259 in UTF-8, as a string or as bytes.
@@ -149,6 +150,20 @@ func String[T Text](value T) (string, error) {
 		return text, nil
 	}
 	return string(body), nil
+}
+
+// Checked is [String] for a value that [Object] or [Array] has passed on: it is valid JSON, so it is a string if it begins as
+// one. It returns false if it is of another type.
+func Checked(value string) (text string, ok bool) {
+	if value == "" || value[0] != '"' {
+		return "", false
+	}
+	body := value[1 : len(value)-1]
+	if strings.IndexByte(body, '\\') < 0 {
+		return body, true
+	}
+	text, _ = unescape(body)
+	return text, true
 }
 
 // Int decodes a JSON number that is an integer literal, without fraction or exponent, within the range of int64.

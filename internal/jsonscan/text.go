@@ -158,7 +158,9 @@ func unescape[T Text](body T) (text string, whole bool) {
 	for i := 0; i < len(body); {
 		run := i
 		for i < len(body) && body[i] != '\\' {
-			i++
+			if i = skipPlain(body, i); i < len(body) && body[i] >= utf8.RuneSelf {
+				i++
+			}
 		}
 		buf = append(buf, body[run:i]...)
 		if i == len(body) {
