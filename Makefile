@@ -63,6 +63,22 @@ compare: ## Kill one payment in Pawl and in other SDKs at the same points; needs
 	cd bench/chaos/js && npm ci --no-audit --no-fund
 	cd bench/chaos && $(GO) test . && $(GO) run .
 
+# The server is a module of its own that takes about 5 minutes to compile, so the binary is kept, under a name that says what
+# it was made of.
+DEVSERVER := engine/temporal/devserver
+
+.PHONY: temporal-devserver
+temporal-devserver: ## Build the Temporal server for tests (5 minutes the first time) and print its path.
+	@cd $(DEVSERVER) && cache=$${XDG_CACHE_HOME:-$$HOME/.cache}/pawl && \
+	bin=$$cache/temporal-devserver-$$({ $(GO) version; cat go.mod go.sum main.go persistence.go; } | cksum | tr ' ' -) && \
+	{ test -x "$$bin" || { mkdir -p "$$cache" && $(GO) build -p $(P) -ldflags='-s -w' -o "$$bin.$$$$" . && mv "$$bin.$$$$" "$$bin"; }; } && \
+	echo "$$bin"
+
+# Its own tests, and what vet and staticcheck say of it.
+.PHONY: devserver-check
+devserver-check: temporal-devserver
+	cd $(DEVSERVER) && $(GO) vet -p $(P) . && $(GO) test -p $(P) -timeout 20m .
+
 .PHONY: fmt
 fmt: ## Format the code.
 	$(GOFMT) -w $$(git ls-files '*.go')
