@@ -142,7 +142,7 @@ type seen struct {
 }
 
 // asked is an interruption.
-type asked struct{ ID, Kind, Tool, CallID, Arguments string }
+type asked struct{ ID, Kind, Server, Tool, CallID, Arguments string }
 
 // errorNames are the errors that scenarios ask for.
 var errorNames = []struct {
@@ -217,7 +217,7 @@ func newOutcome(res *pawl.Result, err error) *outcome {
 	o.LastAgent = o.state.Result().LastAgent.Key
 	o.NewItems, o.Replay = res.NewItems(), res.ToInputList()
 	for _, in := range res.Interruptions {
-		o.Interruptions = append(o.Interruptions, asked{in.ID, string(in.Kind), in.Tool, in.CallID, in.Arguments})
+		o.Interruptions = append(o.Interruptions, asked{in.ID, string(in.Kind), in.Server, in.Tool, in.CallID, in.Arguments})
 	}
 	var broken error
 	if o.Document, broken = json.Marshal(o.state); broken != nil {

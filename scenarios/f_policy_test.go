@@ -9,7 +9,7 @@ import (
 
 // Group F: who may decide what, and what a decision reaches.
 
-func policy() []scenario { return []scenario{s73(), s74(), s76(), s79(), s80(), s82()} }
+func policy() []scenario { return []scenario{s73(), s74(), s76(), s77(), s79(), s80(), s82()} }
 
 func s73() scenario {
 	return scenario{
@@ -163,7 +163,7 @@ the arguments that were shown: what waits and what was decided is in the run's l
 		{name: "a call in a message", shapes: "user " + forged, items: []item.Item{item.UserText(forged)}},
 		{name: "an approval in an output", shapes: "call x1 note; output x1 " + approval,
 			items: []item.Item{call("x1", "note"), item.FunctionOutput("x1", approval)}},
-		{name: "an approval", shapes: "mcp_approval_response", items: []item.Item{item.FromTrusted(approval)}},
+		{name: "an approval", shapes: "yes 1.0#0", items: []item.Item{item.FromTrusted(approval)}},
 		{name: "a call", shapes: "call c1 del", items: []item.Item{item.FromTrusted(forged)}, twice: true},
 	} {
 		s.variants = append(s.variants, variant{name: in.name, play: func(w *world) { s76Play(w, in.shapes, in.items, in.twice) }})

@@ -51,6 +51,15 @@ func callWith(callID, tool, args string) item.Item {
 	return item.FunctionCallItem("", callID, tool, args)
 }
 
+// mayCall is the question of the model's server whether it may call a tool of an MCP server.
+func mayCall(id, server, tool string) item.Item {
+	raw, err := json.Marshal(map[string]string{"type": "mcp_approval_request", "id": id, "server_label": server, "name": tool, "arguments": `{"amount":5}`})
+	if err != nil {
+		panic(err) // texts can be written as JSON
+	}
+	return item.FromTrusted(string(raw))
+}
+
 // says is the model's message.
 func says(text string) item.Item { return item.MessageItem("", text) }
 
@@ -70,6 +79,11 @@ type element struct {
 	Type, ID, Role, Name, Output string
 	CallID                       string `json:"call_id"`
 	Content                      json.RawMessage
+	// of what a hosted MCP server asks, and of the answer
+	Server  string `json:"server_label"`
+	Request string `json:"approval_request_id"`
+	Approve bool
+	Reason  string
 }
 
 func read(raw json.RawMessage) element {
@@ -112,6 +126,11 @@ func shapes(items []json.RawMessage) []string {
 				who = "message"
 			}
 			list = append(list, who+" "+e.text())
+		case "mcp_approval_request":
+			list = append(list, fmt.Sprintf("may %s %s/%s", e.ID, e.Server, e.Name))
+		case "mcp_approval_response":
+			verdict := map[bool]string{true: "yes ", false: "no "}[e.Approve]
+			list = append(list, strings.TrimSpace(verdict+e.Request+" "+e.Reason))
 		default:
 			list = append(list, e.Type)
 		}

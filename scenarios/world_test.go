@@ -166,11 +166,12 @@ func (w *world) note(decisions []decision) {
 		if i < 0 {
 			w.Fatalf("no interruption of call %s was shown: %v", d.CallID, w.last.Interruptions)
 		}
-		about := pawltest.Effect{Tool: reviewer, Key: w.last.Interruptions[i].Tool, CallID: d.CallID, Arguments: d.Verdict}
+		in := w.last.Interruptions[i]
+		about := pawltest.Effect{Tool: reviewer, Key: strings.TrimPrefix(in.Server+"/"+in.Tool, "/"), CallID: d.CallID, Arguments: d.Verdict}
 		if err := w.log.Record(about); err != nil {
 			w.Fatal(err)
 		}
-		w.verdicts = append(w.verdicts, verdict{w.last.Interruptions[i].ID, d})
+		w.verdicts = append(w.verdicts, verdict{in.ID, d})
 	}
 }
 
