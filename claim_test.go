@@ -235,7 +235,7 @@ func TestWhoMayStillBeAtIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Release(t.Context(), "r", c.Epoch, time.Time{}); err != nil {
+			if err := d.Release(t.Context(), "r", c.Epoch, journal.Rest{}); err != nil {
 				t.Fatal(err)
 			}
 		}, true},

@@ -141,6 +141,12 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 	}
 	entries, err := d.store.Inbox(d.bg, d.m.Run())
 	stepped, terr := d.take(entries, now)
+	d.unread = 0
+	for _, e := range entries {
+		if !slices.Contains(d.consume, e.Key) {
+			d.unread++
+		}
+	}
 	return stepped, cmp.Or(terr, err)
 }
 

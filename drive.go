@@ -23,7 +23,9 @@ type drive struct {
 	context string           // the context value of the options, to be recorded
 	staged  []Decision       // submitted, for the state of an error
 	input   []journal.Record // so is this
+	granted *granted         // the claim, made before the run was opened; nil once it is used
 	stays   func() bool      // says of the claimed run that it is not to be driven; may be nil
+	park    bool             // if it fails nobody looks at it again
 
 	m          *machine.Machine
 	claimed    *journal.Claimed
@@ -71,6 +73,7 @@ type drive struct {
 	untold, untoldEnd int              // the records of which an earlier drive perhaps told none
 	handed            []machine.Effect // not started yet
 	left              bool             // a body was left running
+	unread            int              // entries of the inbox that were seen last and left there
 }
 
 // outcome is how an effect ended.

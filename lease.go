@@ -15,34 +15,43 @@ import (
 // minLease keeps a lease longer than a driver needs to renew it.
 const minLease = 10 * time.Millisecond
 
-func (d *drive) lease() time.Duration {
-	if d.r.Lease > 0 {
-		return max(d.r.Lease, minLease)
+func (r *Runner) lease() time.Duration {
+	if r.Lease > 0 {
+		return max(r.Lease, minLease)
 	}
 	return DefaultLease
 }
 
-// claim takes the run, under an epoch larger than above, and folds its ledger. A live
-// claim whose owner is known to be gone is taken over.
-func (d *drive) claim(ctx context.Context, run string, above uint64) error {
-	req := journal.ClaimRequest{Owner: owner.Self(), TTL: d.lease(), Above: above}
+// take claims the run, under an epoch larger than above. A live claim whose owner is known to
+// be gone is taken over.
+func (r *Runner) take(ctx context.Context, run string, above uint64) (*granted, error) {
+	req := journal.ClaimRequest{Owner: owner.Self(), TTL: r.lease(), Above: above}
 	from := time.Now()
-	c, err := d.store.Claim(ctx, run, req)
+	c, err := r.store().Claim(ctx, run, req)
 	var held *journal.ClaimedError
 	if errors.As(err, &held) && owner.Gone(held.Holder.Owner) {
 		req.Takeover = held.Holder.Epoch
 		from = time.Now()
-		c, err = d.store.Claim(ctx, run, req)
+		c, err = r.store().Claim(ctx, run, req)
 	}
-	if err != nil {
-		if errors.As(err, &held) {
-			err = because(ErrClaimed, err)
+	if errors.As(err, &held) {
+		err = because(ErrClaimed, err)
+	}
+	return &granted{c, from}, err
+}
+
+// claim takes the run, unless it was taken for this drive, and folds its ledger.
+func (d *drive) claim(ctx context.Context, run string, above uint64) error {
+	c := d.granted
+	if d.granted = nil; c == nil {
+		var err error
+		if c, err = d.r.take(ctx, run, above); err != nil {
+			return err
 		}
-		return err
 	}
 	d.epoch, d.claimedRun = c.Epoch, run
-	d.claimed = &journal.Claimed{Epoch: c.Epoch, Owner: req.Owner}
-	d.keep(from)
+	d.claimed = &journal.Claimed{Epoch: c.Epoch, Owner: owner.Self()}
+	d.keep(c.from)
 	if c.Head == 0 {
 		return nil
 	}
@@ -68,7 +77,7 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 // keep renews the lease at a third of its life until the claim is released, and looks
 // for a cancellation then.
 func (d *drive) keep(from time.Time) {
-	ttl := d.lease()
+	ttl := d.r.lease()
 	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
 	d.keeper.start(ttl/3, func() bool {
 		if err := d.renew(ttl); err != nil {
@@ -157,21 +166,65 @@ func (d *drive) hold(now time.Time) error {
 	if now.UnixMilli() < d.leaseEnd.Load() {
 		return nil
 	}
-	return d.renew(d.lease())
+	return d.renew(d.r.lease())
 }
 
 func (d *drive) stop(cause error) { d.cancel(cause) }
 
-// due is when somebody should look at the run again: what it waits for may come in, or a
-// deadline may pass.
+// due is when somebody should look at the run again: its time or a deadline comes, or what
+// went wrong may go right.
 func (d *drive) due() time.Time {
-	if len(d.unsaved) > 0 || d.m.Status() != machine.Waiting {
-		return time.Time{}
-	}
-	if at := wakes(d.m, 0); !at.IsZero() {
+	at := time.Time{}
+	switch s := d.standing(); {
+	case s == nil:
+		return journal.Never
+	case len(d.unsaved) > 0:
 		return at
+	case !s.scheduled().IsZero():
+		return s.scheduled()
+	case s.queued():
+		return at
+	case d.m.Status() == machine.Waiting:
+		at = wakes(d.m, d.unread)
+	case d.m.Failure() != nil && d.park:
+	case d.m.Failure() == nil && d.stopped():
+		return at
+	default:
+		return time.Now().Add(backoff(d.records.list(), time.Now()))
 	}
-	return journal.Never
+	if at.IsZero() {
+		return journal.Never
+	}
+	return at
+}
+
+// standing is the state of the run as the drive has it.
+func (d *drive) standing() *RunState {
+	s := d.state()
+	if s != nil {
+		s.machine = d.m
+	}
+	return s
+}
+
+// stopped says that somebody wanted the driving to end.
+func (d *drive) stopped() bool { return d.caller.Err() != nil || d.gone }
+
+// wakes returns when time alone is a reason to look at a run that waits: an approval expires,
+// or a decision that came too early may be taken. Zero is never.
+func wakes(m *machine.Machine, inbox int) (at time.Time) {
+	earlier := func(ms int64) {
+		if t := time.UnixMilli(ms); ms > 0 && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	earlier(m.Deadline())
+	for _, in := range m.Interruptions() {
+		if inbox > 0 {
+			earlier(in.NotBefore)
+		}
+	}
+	return at
 }
 
 // release ends the claim, which says that nothing started under it can still act. If
@@ -182,7 +235,7 @@ func (d *drive) release() {
 	}
 	posted := d.postUnsaved()
 	if !d.left || len(d.unsaved) == 0 {
-		d.store.Release(d.bg, d.claimedRun, d.epoch, d.due())
+		d.store.Release(d.bg, d.claimedRun, d.epoch, journal.Rest{Due: d.due(), Unread: d.unread})
 		if posted {
 			d.r.recordLate(d.bg, d.claimedRun)
 		}

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pawl-agents/pawl/item"
@@ -64,6 +65,14 @@ type RunOptions struct {
 	// there, and is sent without ids. The ledger, and so the stream, has them. A resume
 	// does not change it.
 	OmitReasoningIDs bool
+	// Queue is whose run it is: workers share themselves out between queues, see Work. Of the
+	// runs that are due those with the highest Priority come first. A resume changes
+	// neither.
+	Queue    string
+	Priority int
+	// StartAt is when workers may begin a run that is submitted; the zero time is at once. Whoever
+	// resumes it by hand does not wait. It is for Submit.
+	StartAt time.Time
 	// Context is handed to user code as RunContext.Value. Without a ContextCodec it is
 	// not stored: give it again on a resume.
 	Context any
@@ -177,6 +186,10 @@ func (o *RunOptions) check(m model.Model, resume bool) error {
 		return &ConfigError{Field: "RunOptions.ID", Problem: notUTF8}
 	case o.Session != nil && !utf8.ValidString(o.Session.ID()):
 		return &ConfigError{Field: "RunOptions.Session", Problem: "its id " + notUTF8}
+	case !utf8.ValidString(o.Queue):
+		return &ConfigError{Field: "RunOptions.Queue", Problem: notUTF8}
+	case !resume && !o.StartAt.IsZero():
+		return &ConfigError{Field: "RunOptions.StartAt", Problem: "is for Submit: a run that is driven has begun"}
 	case o.MaxParallelTools < 0:
 		return &ConfigError{Field: "RunOptions.MaxParallelTools", Problem: "is negative"}
 	case o.ToolNotFound != FailRun && o.ToolNotFound != TellModel:

@@ -72,11 +72,11 @@ func (c *chaos) Call(ctx context.Context, req *model.Request, emit func(*model.E
 // killed is a store that also keeps the claim of a driver that is dead.
 type killed struct{ *deadEnd }
 
-func (k killed) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
+func (k killed) Release(ctx context.Context, run string, epoch uint64, rest journal.Rest) error {
 	if k.dead.Load() {
 		return errDead
 	}
-	return k.Driver.Release(ctx, run, epoch, due)
+	return k.Driver.Release(ctx, run, epoch, rest)
 }
 
 // run starts or resumes the run with a new Runner and a new agent, with one fault at most.

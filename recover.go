@@ -3,20 +3,16 @@ package pawl
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// Defaults of RecoverOptions and SuperviseOptions.
-const (
-	DefaultRecoverParallel = 4
-	DefaultInterval        = 5 * time.Second
-)
+// DefaultParallel is how many runs Recover and Work drive at a time.
+const DefaultParallel = 8
 
-// RecoverOptions are the options of Recover and Supervise; nil means all defaults.
+// RecoverOptions are the options of Recover and Work; nil means all defaults.
 type RecoverOptions struct {
-	// Parallel is how many runs are driven at a time; 0 means DefaultRecoverParallel.
+	// Parallel is how many runs are driven at a time; 0 means DefaultParallel.
 	Parallel int
 	// Failed includes runs that failed: what failed is tried again.
 	Failed bool
@@ -25,20 +21,13 @@ type RecoverOptions struct {
 	Options func(run string) *RunOptions
 	// Each is called when a run was driven as far as it goes, or could not be. Nil
 	// means nobody is told. It is called from several goroutines, never at the same
-	// time, and no other run is begun while it works.
+	// time.
 	Each func(RecoveredRun)
 }
 
-// SuperviseOptions are the options of Supervise; nil means all defaults.
-type SuperviseOptions struct {
-	RecoverOptions
-	// Interval is the pause between two looks at the store; 0 means DefaultInterval.
-	Interval time.Duration
-}
-
-// RecoveredRun is what became of a run that Recover or Supervise took up.
+// RecoveredRun is what became of a run that Recover or Work took up.
 type RecoveredRun struct {
-	// Run is the run's id; empty if the store could not be listed.
+	// Run is the run's id; empty if the store could not be asked.
 	Run string
 	// Result is what the run has come to; nil if there is only an error.
 	Result *Result
@@ -64,6 +53,7 @@ func (o *RecoverOptions) check() error {
 // still records is ErrFenced. Recover leaves alone
 //   - a run that waits, unless something stands in its inbox or the deadline of an
 //     approval has passed,
+//   - a run that was submitted for later,
 //   - a run that failed, unless Failed says otherwise; one that is cancelled is brought to
 //     its end all the same,
 //   - a run whose agent is not known here; it is reported with ErrUnknownAgent.
@@ -87,78 +77,25 @@ func (r *Runner) Recover(ctx context.Context, opts *RecoverOptions) error {
 			opts.Each(run)
 		}
 	}
-	w, err := r.newWatch(&o, 0)
+	w, err := r.newWorker(&o)
 	if err != nil {
 		return err
 	}
-	err = w.look(ctx)
+	// A run that failed may be due never.
+	err = w.list(ctx, journal.Query{Open: true, Due: !o.Failed}, func(info journal.RunInfo) error {
+		if owned(info) || !w.wants(ctx, info.Run) {
+			return ctx.Err()
+		}
+		select {
+		case w.slots <- struct{}{}:
+			w.takeUp(ctx, info.Run, func() (*granted, error) { return r.claimOf(ctx, info) }, w.free)
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
 	w.driving.Wait()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return errors.Join(append(failed, err)...)
-}
-
-// Supervise does for a service, until ctx ends, what Recover does once: every Interval it
-// takes up the runs that lost their owner, that a decision came in for, or whose approval
-// expired. Any number of processes may supervise one store: a run is driven by one of them. A
-// store that is a journal.Listener is also looked at when a decision is posted.
-//
-// A run that cannot be recovered is reported to Each and tried again after a pause that
-// doubles, up to five minutes, or when something happens to it. A run that waits costs
-// nothing: whoever left it said when it is due.
-//
-// When ctx ends nothing more is taken up, what is being driven stops within Runner.Grace
-// and stays resumable, and Supervise returns nil. An error is a *ConfigError, before
-// anything happened.
-func (r *Runner) Supervise(ctx context.Context, opts *SuperviseOptions) error {
-	if opts == nil {
-		opts = &SuperviseOptions{}
-	}
-	interval := opts.Interval
-	switch {
-	case interval < 0:
-		return &ConfigError{Field: "SuperviseOptions.Interval", Problem: "is negative"}
-	case interval == 0:
-		interval = DefaultInterval
-	}
-	w, err := r.newWatch(&opts.RecoverOptions, interval)
-	if err != nil {
-		return err
-	}
-	defer w.driving.Wait()
-	posted := make(chan struct{}, 1)
-	if l, ok := r.store().(journal.Listener); ok {
-		w.driving.Go(func() { listen(ctx, l, interval, posted) })
-	}
-	ticks := time.NewTicker(interval)
-	defer ticks.Stop()
-	for {
-		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			w.tell(RecoveredRun{Err: err})
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-posted:
-		case <-ticks.C:
-		}
-	}
-}
-
-// listen says when something is posted. Listening that ends is begun again after a pause; the
-// looks in between need none.
-func listen(ctx context.Context, l journal.Listener, pause time.Duration, posted chan<- struct{}) {
-	for ctx.Err() == nil {
-		_ = l.Listen(ctx, func() {
-			select {
-			case posted <- struct{}{}:
-			default:
-			}
-		})
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
 }

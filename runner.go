@@ -176,18 +176,10 @@ func (d *drive) opened(open func(*drive) error) (err error) {
 
 // begin opens a new run, or attaches to the one that has the id.
 func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunOptions) error {
-	var err error
-	if d.root.team, err = d.r.teamToStart(agent, opts); err != nil {
-		return err
-	}
-	started, err := d.r.started(&d.root.team, input, opts)
+	started, err := d.prepare(agent, input, opts)
 	if err != nil {
 		return err
 	}
-	if started.Context, err = opts.recordedContext(); err != nil {
-		return err
-	}
-	d.root.opts, d.root.session, d.context = opts, opts.Session, started.Context
 	if err := d.claim(ctx, started.Run, 0); err != nil {
 		re := &RunError{Run: started.Run, Err: err}
 		if re.State, _ = d.r.State(d.bg, started.Run); re.State != nil && !sameStart(re.State.fold().Started(), started) {
@@ -204,6 +196,22 @@ func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunO
 		return &RunError{Run: started.Run, State: d.state(), Err: ErrRunExists}
 	}
 	return d.attach(opts)
+}
+
+// prepare returns the first fact of a run. What is wrong with it is an error here, before
+// anything happened.
+func (d *drive) prepare(agent *Agent, input Input, opts *RunOptions) (started *journal.Started, err error) {
+	if d.root.team, err = d.r.teamToStart(agent, opts); err != nil {
+		return nil, err
+	}
+	if started, err = d.r.started(&d.root.team, input, opts); err != nil {
+		return nil, err
+	}
+	if started.Context, err = opts.recordedContext(); err != nil {
+		return nil, err
+	}
+	d.root.opts, d.root.session, d.context = opts, opts.Session, started.Context
+	return started, nil
 }
 
 // first begins a run that the store does not have. A run on a session or a conversation is
@@ -253,7 +261,8 @@ func (r *Runner) started(t *team, input Input, opts *RunOptions) (*journal.Start
 	s := &journal.Started{Run: opts.ID, Agent: agent.key(), Digest: inputDigest(agent.key(), input), Input: slices.Clone(input),
 		Session: r.sessionRef(opts.Session), Conversation: opts.ConversationID, Previous: opts.PreviousResponseID,
 		Auto: opts.AutoPreviousResponseID, MaxTurns: opts.MaxTurns, Parallel: opts.MaxParallelTools,
-		UniqueCallIDs: t.uniqueCallIDs(opts), OmitReasoningIDs: opts.OmitReasoningIDs, Guards: guardsOf(agent, opts), Machine: machine.Version}
+		UniqueCallIDs: t.uniqueCallIDs(opts), OmitReasoningIDs: opts.OmitReasoningIDs, Guards: guardsOf(agent, opts),
+		Queue: opts.Queue, Priority: opts.Priority, Machine: machine.Version}
 	if s.Run == "" {
 		s.Run = newRunID()
 	}

@@ -144,6 +144,9 @@ func (d *drive) makeRoom(ctx context.Context, busy *journal.BusyError) error {
 	if err != nil {
 		return err
 	}
+	if s.queued() && !d.root.opts.Supersede {
+		return &SessionBusyError{Session: conversation(d.m), Run: busy.Open}
+	}
 	c := d.r.newDrive(ctx, nil)
 	defer c.cancel(nil)
 	err = c.close(ctx, d, s)

@@ -333,7 +333,7 @@ func (l *lossy) Transact(ctx context.Context, run string, epoch, after uint64, f
 		if err != nil {
 			return err
 		}
-		if err := l.Release(ctx, run, c.Epoch, time.Time{}); err != nil {
+		if err := l.Release(ctx, run, c.Epoch, journal.Rest{}); err != nil {
 			return err
 		}
 	}

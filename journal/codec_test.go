@@ -109,6 +109,7 @@ var encodings = []struct {
 	{&journal.Expired{}, `{}`},
 	{&journal.Cancelled{By: "pawl", Successor: "r2"}, `{"by":"pawl","successor":"r2"}`},
 	{&journal.Started{Agent: "desk", OmitReasoningIDs: true, Machine: 1}, `{"agent":"desk","omitids":true,"machine":1}`},
+	{&journal.Started{Agent: "desk", Queue: "acme", Priority: -2, Due: 1700000000000, Machine: 1}, `{"agent":"desk","queue":"acme","priority":-2,"due":1700000000000,"machine":1}`},
 	{&journal.Started{Agent: "desk", Context: `{"user":"ann"}`, Machine: 1}, `{"agent":"desk","ctx":"{\"user\":\"ann\"}","machine":1}`},
 	{&journal.Resumed{MaxTurns: 3, Context: "{}"}, `{"turns":3,"ctx":"{}"}`},
 	{&journal.Started{Agent: "desk", Guards: journal.GuardsBoth}, `{"agent":"desk","guards":"both"}`},

@@ -34,9 +34,13 @@ type Driver interface {
 	// Renew extends the claim's lease; ErrFenced if the epoch is not current.
 	Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error
 	// Release ends the claim; its epoch is not current any more. Releasing a
-	// claim that is not current does nothing. due is when somebody should look at the
-	// run again, see Query.Due: the zero time is at once, Never only when an entry is posted.
-	Release(ctx context.Context, run string, epoch uint64, due time.Time) error
+	// claim that is not current does nothing.
+	Release(ctx context.Context, run string, epoch uint64, rest Rest) error
+	// Next claims the run that is to be driven now, and returns nil if there is none: one that
+	// is due, see Query.Due, and has no live claim. Of those it is one with the highest
+	// priority, of these one of a queue with the lowest load, and of these the one that has
+	// been due for longest. Of several that ask at once each gets another run, without waiting.
+	Next(ctx context.Context, req NextRequest) (*Next, error)
 
 	// Append adds the records after record number after, all or none, and
 	// commits the companions with them. It returns ErrFenced if the epoch is not
@@ -66,10 +70,10 @@ type Driver interface {
 	Backend() string
 }
 
-// Listener is what a driver implements that can say at once when an entry is posted.
+// Listener is what a driver implements that can say at once when a run becomes due.
 type Listener interface {
 	// Listen calls posted when it begins to listen and whenever an entry is posted to a run
-	// of the store, by any process, until ctx ends or an error ends the listening. It may miss
+	// of the store, or a run is released that is due at once, by any process, until ctx ends or an error ends the listening. It may miss
 	// one: whoever waits for entries looks now and then, too.
 	Listen(ctx context.Context, posted func()) error
 }
@@ -138,6 +142,39 @@ type ClaimRequest struct {
 	Above uint64
 }
 
+// Rest is how a driver leaves a run.
+type Rest struct {
+	// Due is when somebody should look at the run again: the zero time is at once, Never only
+	// when an entry is posted.
+	Due time.Time
+	// Unread is how many entries of its inbox the driver has seen and left there. Only one more
+	// makes the run due.
+	Unread int
+}
+
+// NextRequest asks for a run to drive.
+type NextRequest struct {
+	Owner Owner
+	// TTL is how long the claim lives without Renew; it must be positive.
+	TTL time.Duration
+	// Agents are the keys of the agents whose runs are wanted; nil means all. A run whose inbox
+	// makes it due is wanted whatever its agent.
+	Agents []string
+	// Queues are the queues whose runs are wanted; nil means all.
+	Queues []string
+	// Full are queues whose runs are not wanted.
+	Full []string
+	// Load is that of the queues by name; a queue that is not named has 0.
+	Load map[string]int64
+}
+
+// Next is a run that was claimed, and the queue it is in.
+type Next struct {
+	Run   string
+	Queue string
+	Claim Claim
+}
+
 // Claim is a granted claim.
 type Claim struct {
 	Epoch uint64
@@ -172,8 +209,12 @@ type Query struct {
 	// Open selects runs that have not ended.
 	Open bool
 	// Due selects open runs that somebody should look at: that were claimed and not released
-	// since, whose release named a time that has come, or that have an entry in their inbox.
+	// since, whose release named a time that has come, or that have an entry in their inbox
+	// that whoever released them had not seen.
 	Due bool
+	// Host selects open runs that were claimed by a process of that host and not released
+	// since.
+	Host string
 	// Limit is the most runs to return; 0 means 100.
 	Limit int
 	// Before continues a listing: only runs created before this run;
@@ -185,7 +226,11 @@ type Query struct {
 type RunInfo struct {
 	Run     string
 	Session string
-	Head    uint64
+	// Agent, Queue and Priority are those of the run's started fact.
+	Agent    string
+	Queue    string
+	Priority int
+	Head     uint64
 	// Created and Updated are the times of the first and the last append, by the
 	// clock of the store or of the process that appended.
 	Created time.Time

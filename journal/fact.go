@@ -78,6 +78,11 @@ type Started struct {
 	// Context is what a codec of the application wrote of the run's context value; empty
 	// without one.
 	Context string
+	// Queue, Priority and Due say when a worker is to take the run up: whose runs it shares
+	// its turn with, the higher the sooner, and from when on, in Unix milliseconds; 0 is at once.
+	Queue    string
+	Priority int
+	Due      int64
 	// Machine is the version of the rules the run started under.
 	Machine int
 }

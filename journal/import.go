@@ -39,6 +39,7 @@ func (m *Memory) Import(run string, recs []Record) error {
 	// still be at it.
 	r.epoch = max(r.epoch, about.epoch+1)
 	m.bind(r, r.standing().with(about), false)
+	r.index(about.started)
 	m.store(r, recs[common:])
 	return nil
 }
@@ -49,6 +50,7 @@ type about struct {
 	bound   Binding
 	epoch   uint64 // the largest that a claimed fact names
 	ended   bool
+	started *Started
 }
 
 func readAbout(recs []Record) (about, error) {
@@ -76,6 +78,9 @@ func readAbout(recs []Record) (about, error) {
 }
 
 func (a *about) add(b Body) {
+	if s, ok := b.(*Started); ok {
+		a.started = s
+	}
 	if to, ok := BindingOf(b); ok {
 		a.rebound, a.bound = true, to
 	}

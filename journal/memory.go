@@ -37,8 +37,12 @@ type memoryRun struct {
 	updated time.Time
 	epoch   uint64    // of the newest claim
 	holder  *Holder   // the newest claim, nil if it was released
-	due     time.Time // when somebody should look at it; zero is at once
+	due     time.Time // when somebody should look at it; zero while it has a claim
+	unread  int       // entries that whoever released it had seen
 	inbox   []memoryEntry
+
+	agent, queue string
+	priority     int
 }
 
 type memoryEntry struct {
@@ -88,10 +92,15 @@ func (m *Memory) Claim(ctx context.Context, run string, req ClaimRequest) (Claim
 	if h := r.live(now); h != nil && h.Epoch != req.Takeover {
 		return Claim{}, &ClaimedError{Run: run, Holder: *h}
 	}
+	return r.claim(now, req), nil
+}
+
+// claim grants a claim of a locked run.
+func (r *memoryRun) claim(now time.Time, req ClaimRequest) Claim {
 	claim := Claim{Epoch: max(r.epoch, req.Above) + 1, Head: r.head, Previous: r.holder}
 	r.epoch = claim.Epoch
 	r.holder, r.due = &Holder{Epoch: claim.Epoch, Owner: req.Owner, Until: now.Add(req.TTL)}, time.Time{}
-	return claim, nil
+	return claim
 }
 
 // Renew implements Driver.
@@ -109,14 +118,17 @@ func (m *Memory) Renew(ctx context.Context, run string, epoch uint64, ttl time.D
 }
 
 // Release implements Driver.
-func (m *Memory) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
+func (m *Memory) Release(ctx context.Context, run string, epoch uint64, rest Rest) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	r := m.lock(run)
 	defer r.mu.Unlock()
 	if r.holds(epoch) {
-		r.holder, r.due = nil, due
+		r.holder, r.due, r.unread = nil, rest.Due, rest.Unread
+		if rest.Due.IsZero() {
+			r.due = time.Now()
+		}
 	}
 	return nil
 }
@@ -186,6 +198,7 @@ func (m *Memory) append(ctx context.Context, run string, epoch, after uint64, re
 	for _, i := range consumed {
 		r.inbox[i].consumed = true
 	}
+	r.index(about.started)
 	m.store(r, recs)
 	return nil, nil
 }
@@ -347,7 +360,8 @@ func (m *Memory) List(ctx context.Context, q Query) ([]RunInfo, error) {
 	now := time.Now()
 	for _, r := range slices.Backward(runs) {
 		info, due := r.info(now)
-		if q.Session != "" && info.Session != q.Session || (q.Open || q.Due) && info.Ended || q.Due && !due {
+		if q.Session != "" && info.Session != q.Session || (q.Open || q.Due || q.Host != "") && info.Ended || q.Due && !due ||
+			q.Host != "" && r.host() != q.Host {
 			continue
 		}
 		if len(infos) == limit {
@@ -362,11 +376,21 @@ func (m *Memory) List(ctx context.Context, q Query) ([]RunInfo, error) {
 func (r *memoryRun) info(now time.Time) (info RunInfo, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info = RunInfo{Run: r.id, Session: r.bound.Session, Head: r.head, Created: r.created, Updated: r.updated, Ended: r.ended, Holder: r.live(now)}
+	info = RunInfo{Run: r.id, Session: r.bound.Session, Agent: r.agent, Queue: r.queue, Priority: r.priority, Head: r.head, Created: r.created, Updated: r.updated, Ended: r.ended, Holder: r.live(now)}
 	for _, e := range r.inbox {
 		if !e.consumed {
 			info.Inbox++
 		}
 	}
-	return info, info.Inbox > 0 || !r.due.After(now)
+	return info, info.Inbox > r.unread || !r.due.After(now)
+}
+
+// host is that of the process that claimed the run and did not release it.
+func (r *memoryRun) host() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holder == nil {
+		return ""
+	}
+	return r.holder.Owner.Host
 }

@@ -186,7 +186,7 @@ func TestMemoryImportRefuses(t *testing.T) {
 	if !ok {
 		t.Error("a run that somebody drives was imported")
 	}
-	if err := m.Release(t.Context(), "a", held.Epoch, time.Time{}); err != nil {
+	if err := m.Release(t.Context(), "a", held.Epoch, journal.Rest{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Import("a", facts(&journal.Started{})); err != nil {

@@ -94,6 +94,12 @@ func (b *Started) read(name, value string) error {
 		return scanFlag(&b.OmitReasoningIDs, value)
 	case "ctx":
 		return scanText(&b.Context, value)
+	case "queue":
+		return scanText(&b.Queue, value)
+	case "priority":
+		return scanInt(&b.Priority, value)
+	case "due":
+		return scanInt(&b.Due, value)
 	case "machine":
 		return scanInt(&b.Machine, value)
 	}

@@ -103,6 +103,9 @@ func appendStarted(dst []byte, b *Started) []byte {
 	dst = appendText(dst, "guards", string(b.Guards))
 	dst = appendFlag(dst, "omitids", b.OmitReasoningIDs)
 	dst = appendText(dst, "ctx", b.Context)
+	dst = appendText(dst, "queue", b.Queue)
+	dst = appendInt(dst, "priority", int64(b.Priority))
+	dst = appendInt(dst, "due", b.Due)
 	return appendInt(dst, "machine", int64(b.Machine))
 }
 

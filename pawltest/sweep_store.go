@@ -42,8 +42,8 @@ func (s sweptStore) Renew(ctx context.Context, run string, epoch uint64, ttl tim
 	return s.Driver.Renew(ctx, run, epoch, ttl)
 }
 
-func (s sweptStore) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
-	return s.world.at(ReleaseRun, fmt.Sprintf("process %d", s.world.number), func() error { return s.Driver.Release(ctx, run, epoch, due) })
+func (s sweptStore) Release(ctx context.Context, run string, epoch uint64, rest journal.Rest) error {
+	return s.world.at(ReleaseRun, fmt.Sprintf("process %d", s.world.number), func() error { return s.Driver.Release(ctx, run, epoch, rest) })
 }
 
 func (s sweptStore) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {

@@ -20,6 +20,7 @@ const (
 	sqlFact   = `INSERT INTO pawl_facts (id, kind, version, frame, time, payload, salt, hash)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	sqlBind = `UPDATE pawl_runs SET session = nullif(?, ''), backend = nullif(?, ''), conversation = nullif(?, '') WHERE id = ?`
+	sqlLane = `UPDATE pawl_runs SET agent = ?, queue = ?, priority = ? WHERE id = ?`
 	sqlEnd  = `UPDATE pawl_runs SET ended = 1 WHERE id = ?`
 
 	sqlHead  = `SELECT id, head FROM pawl_runs WHERE run = ?`
@@ -103,6 +104,11 @@ func (t *txn) list(id int64, first bool, change listing.Change) (int64, error) {
 	}
 	if change.Binds {
 		if _, err := t.exec(sqlBind, change.To.Session, change.To.Backend, change.To.Conversation, id); err != nil {
+			return 0, err
+		}
+	}
+	if b := change.Started; b != nil {
+		if _, err := t.exec(sqlLane, b.Agent, b.Queue, b.Priority, id); err != nil {
 			return 0, err
 		}
 	}

@@ -15,7 +15,7 @@ const (
 	sqlClaim  = `UPDATE pawl_runs SET epoch = ?, until = ?, host = ?, boot = ?, pid = ?, start = ?, due = 0 WHERE id = ?`
 	sqlRenew  = `UPDATE pawl_runs SET until = ? WHERE run = ? AND epoch = ? AND until IS NOT NULL`
 	// A released claim is no longer current: its epoch stays, to be counted on.
-	sqlRelease = `UPDATE pawl_runs SET until = NULL, due = ? WHERE run = ? AND epoch = ? AND until IS NOT NULL`
+	sqlRelease = `UPDATE pawl_runs SET until = NULL, due = ?, unread = ? WHERE run = ? AND epoch = ? AND until IS NOT NULL`
 )
 
 // A runRow is what pawl_runs says of a run and its claim.
@@ -73,15 +73,21 @@ func (s *Store) Claim(ctx context.Context, run string, req journal.ClaimRequest)
 		if h := r.live(); h != nil && h.Epoch != req.Takeover {
 			return &journal.ClaimedError{Run: run, Holder: *h}
 		}
-		claim = journal.Claim{Epoch: max(r.epoch, uint64(clamp(req.Above))) + 1, Head: r.head, Previous: r.current()}
-		o := req.Owner
-		_, err = t.exec(sqlClaim, claim.Epoch, until(req.TTL), o.Host, o.Boot, o.PID, o.Start, r.id)
+		claim, err = t.claim(&r, req)
 		return err
 	})
 	if err != nil {
 		return journal.Claim{}, err
 	}
 	return claim, nil
+}
+
+// claim grants a claim of a run.
+func (t *txn) claim(r *runRow, req journal.ClaimRequest) (journal.Claim, error) {
+	claim := journal.Claim{Epoch: max(r.epoch, uint64(clamp(req.Above))) + 1, Head: r.head, Previous: r.current()}
+	o := req.Owner
+	_, err := t.exec(sqlClaim, claim.Epoch, until(req.TTL), o.Host, o.Boot, o.PID, o.Start, r.id)
+	return claim, err
 }
 
 // Renew implements journal.Driver.
@@ -99,18 +105,18 @@ func (s *Store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Du
 }
 
 // Release implements journal.Driver.
-func (s *Store) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
+func (s *Store) Release(ctx context.Context, run string, epoch uint64, rest journal.Rest) error {
 	s.numbers.Delete(run)
 	return s.do(ctx, func(t *txn) error {
-		_, err := t.exec(sqlRelease, dueTime(due), run, clamp(epoch))
+		_, err := t.exec(sqlRelease, dueTime(rest.Due), rest.Unread, run, clamp(epoch))
 		return err
 	})
 }
 
-// dueTime is when a run is due, in the store's unit; 0 is at once.
+// dueTime is when a run is due, in the store's unit. It is never 0, which a claim has.
 func dueTime(due time.Time) int64 {
 	if due.IsZero() {
-		return 0
+		return now()
 	}
 	return due.UnixMilli()
 }

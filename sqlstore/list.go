@@ -12,17 +12,20 @@ import (
 
 // The listings, newest first, each with an index of its own.
 const (
-	sqlListed = `SELECT run, coalesce(session, ''), head, created, updated, ended, epoch, until, host, boot, pid, start,
+	sqlListed = `SELECT run, coalesce(session, ''), agent, queue, priority, head, created, updated, ended, epoch, until, host, boot, pid, start,
 		(SELECT count(*) FROM pawl_inbox i WHERE i.run = pawl_runs.id AND i.consumed = 0)
 		FROM pawl_runs WHERE head > 0 AND id < ? `
 	sqlList            = sqlListed + `ORDER BY id DESC LIMIT ?`
 	sqlListOpen        = sqlListed + `AND ended = 0 ORDER BY id DESC LIMIT ?`
 	sqlListSession     = sqlListed + `AND session = ? ORDER BY id DESC LIMIT ?`
 	sqlListSessionOpen = sqlListed + `AND session = ? AND ended = 0 ORDER BY id DESC LIMIT ?`
-	sqlDue             = `AND ended = 0 AND id IN (SELECT id FROM pawl_runs WHERE ended = 0 AND due <= ? UNION ALL SELECT run FROM pawl_inbox WHERE consumed = 0)
+	sqlDue             = `AND ended = 0 AND id IN (SELECT id FROM pawl_runs WHERE ended = 0 AND due <= ? UNION ALL ` + sqlUnseen + `)
 		ORDER BY id DESC LIMIT ?`
+	sqlUnseen = `SELECT run FROM pawl_inbox i WHERE consumed = 0 GROUP BY run
+		HAVING count(*) > (SELECT unread FROM pawl_runs r WHERE r.id = i.run)`
 	sqlListDue        = sqlListed + sqlDue
 	sqlListSessionDue = sqlListed + `AND session = ? ` + sqlDue
+	sqlListHeld       = sqlListed + `AND id IN (SELECT id FROM pawl_runs WHERE ended = 0 AND due = 0 AND until IS NOT NULL AND host = ?) ORDER BY id DESC LIMIT ?`
 )
 
 // List implements journal.Driver. Runs are in the order of their first facts.
@@ -38,7 +41,7 @@ func (s *Store) List(ctx context.Context, q journal.Query) ([]journal.RunInfo, e
 		var info journal.RunInfo
 		var created, updated int64
 		o := &r.holder.Owner
-		dest := []any{&info.Run, &info.Session, &info.Head, &created, &updated, &info.Ended,
+		dest := []any{&info.Run, &info.Session, &info.Agent, &info.Queue, &info.Priority, &info.Head, &created, &updated, &info.Ended,
 			&r.epoch, &r.until, &o.Host, &o.Boot, &o.PID, &o.Start, &info.Inbox}
 		return v.each(query, args, dest, func() error {
 			info.Created, info.Updated = time.UnixMilli(created), time.UnixMilli(updated)
@@ -73,6 +76,8 @@ func selection(q journal.Query, below int64) (query string, args []any) {
 		limit = 100
 	}
 	switch {
+	case q.Host != "":
+		return sqlListHeld, []any{below, q.Host, limit}
 	case q.Due && q.Session == "":
 		return sqlListDue, []any{below, now(), limit}
 	case q.Due:

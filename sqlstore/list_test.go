@@ -106,17 +106,29 @@ func TestAppendRefusesWhatItCannotRead(t *testing.T) {
 func TestQueriesUseIndexes(t *testing.T) {
 	s := open(t, memory, nil)
 	const count = "; CORRELATED SCALAR SUBQUERY 1; SEARCH i USING COVERING INDEX pawl_inbox_waiting (run=?)"
-	const due = "; LIST SUBQUERY 3; COMPOUND QUERY; LEFT-MOST SUBQUERY; SEARCH pawl_runs USING COVERING INDEX pawl_runs_due (due<?)" +
-		"; UNION ALL; SCAN pawl_inbox USING COVERING INDEX pawl_inbox_waiting"
+	const unseen = "SCAN i USING COVERING INDEX pawl_inbox_waiting; CORRELATED SCALAR SUBQUERY 3; SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"
+	const due = "; LIST SUBQUERY 4; COMPOUND QUERY; LEFT-MOST SUBQUERY; SEARCH pawl_runs USING COVERING INDEX pawl_runs_due (due<?)" +
+		"; UNION ALL; " + unseen
 	const rival = "SEARCH r USING INTEGER PRIMARY KEY (rowid=?); SEARCH o USING INDEX "
 	for q, want := range map[string]string{
-		sqlHead:              "SEARCH pawl_runs USING INDEX sqlite_autoindex_pawl_runs_1 (run=?)",
-		sqlList:              "SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid<?)" + count,
-		sqlListOpen:          "SEARCH pawl_runs USING INDEX pawl_runs_open (id<?)" + count,
-		sqlListSession:       "SEARCH pawl_runs USING INDEX pawl_runs_session (session=? AND rowid<?)" + count,
-		sqlListSessionOpen:   "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid<?)" + count,
-		sqlListDue:           "SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid=?)" + due + count,
-		sqlListSessionDue:    "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid=?)" + due + count,
+		sqlHead:            "SEARCH pawl_runs USING INDEX sqlite_autoindex_pawl_runs_1 (run=?)",
+		sqlList:            "SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid<?)" + count,
+		sqlListOpen:        "SEARCH pawl_runs USING INDEX pawl_runs_open (id<?)" + count,
+		sqlListSession:     "SEARCH pawl_runs USING INDEX pawl_runs_session (session=? AND rowid<?)" + count,
+		sqlListSessionOpen: "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid<?)" + count,
+		sqlListDue:         "SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid=?)" + due + count,
+		sqlListSessionDue:  "SEARCH pawl_runs USING INDEX pawl_runs_session_open (session=? AND rowid=?)" + due + count,
+		sqlListHeld:        "SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid=?); LIST SUBQUERY 2; SEARCH pawl_runs USING INDEX pawl_runs_due (due=?)" + count,
+		// It scans the lanes, which are few, and the entries that nobody has taken.
+		sqlNext: "COMPOUND QUERY; LEFT-MOST SUBQUERY; CO-ROUTINE lane; SETUP; CO-ROUTINE (subquery-1); SCAN pawl_runs USING COVERING INDEX pawl_runs_lane; SCAN (subquery-1)" +
+			"; RECURSIVE STEP; SCAN l; SEARCH n USING INTEGER PRIMARY KEY (rowid=?)" +
+			"; CORRELATED SCALAR SUBQUERY 3; SEARCH r USING COVERING INDEX pawl_runs_lane (agent=? AND queue=? AND priority>?)" +
+			"; CORRELATED SCALAR SUBQUERY 4; SEARCH r USING COVERING INDEX pawl_runs_lane (agent=? AND queue>?)" +
+			"; CORRELATED SCALAR SUBQUERY 5; SEARCH r USING COVERING INDEX pawl_runs_lane (agent>?)" +
+			"; SCAN l; LIST SUBQUERY 8; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER; SEARCH n USING INTEGER PRIMARY KEY (rowid=?)" +
+			"; CORRELATED SCALAR SUBQUERY 7; SEARCH r USING INDEX pawl_runs_lane (agent=? AND queue=? AND priority=? AND due<?)" +
+			"; UNION ALL; SEARCH pawl_runs USING INTEGER PRIMARY KEY (rowid=?); LIST SUBQUERY 11; SCAN i USING COVERING INDEX pawl_inbox_waiting" +
+			"; CORRELATED SCALAR SUBQUERY 10; SEARCH r USING INTEGER PRIMARY KEY (rowid=?)",
 		sqlSessionRival:      rival + "pawl_runs_session_open (session=?)",
 		sqlConversationRival: rival + "pawl_runs_conversation_open (conversation=?)",
 		sqlFacts:             "SEARCH pawl_facts USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",

@@ -48,8 +48,8 @@ func TestOpenPythonFile(t *testing.T) {
 			if got := query[string](t, db, `SELECT created_at FROM agent_sessions WHERE updated_at > created_at`); got != "2025-01-01T00:00:00Z" {
 				t.Errorf("the session was made at %s", got)
 			}
-			if got := query[int](t, db, `SELECT version FROM pawl_meta`); got != 3 {
-				t.Errorf("schema version %d, want 3", got)
+			if got := query[int](t, db, `SELECT version FROM pawl_meta`); got != 4 {
+				t.Errorf("schema version %d, want 4", got)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ const application = "github.com/pawl-agents/pawl"
 // migrations bring a database to the current schema: the first from nothing, or
 // from the two tables of the Python SDK, to version 1, and so on. A released one is
 // never changed.
-var migrations = [...]string{schema1, schema2, schema3}
+var migrations = [...]string{schema1, schema2, schema3, schema4}
 
 // schema1 is version 1. The definitions of the agent_ tables and their index are
 // those of the Python SDK; files of its older versions have another index of the
@@ -120,6 +120,24 @@ const schema3 = `
 ALTER TABLE pawl_runs ADD COLUMN due INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX pawl_runs_due ON pawl_runs (due) WHERE ended = 0;
 `
+
+// schema4 adds what a worker chooses a run by. Its index has no run that only an entry makes
+// due.
+const schema4 = `
+ALTER TABLE pawl_runs ADD COLUMN agent    TEXT NOT NULL DEFAULT '';
+ALTER TABLE pawl_runs ADD COLUMN queue    TEXT NOT NULL DEFAULT '';
+ALTER TABLE pawl_runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+-- Entries of the inbox that whoever released the run had seen.
+ALTER TABLE pawl_runs ADD COLUMN unread   INTEGER NOT NULL DEFAULT 0;
+UPDATE pawl_runs SET agent = coalesce((
+	SELECT json_extract(payload, '$.agent') FROM pawl_facts f
+	WHERE f.id > pawl_runs.id << 32 AND f.id < (pawl_runs.id + 1) << 32 AND frame = '' AND kind = 'started' LIMIT 1), '')
+WHERE ended = 0;
+CREATE INDEX pawl_runs_lane ON pawl_runs (agent, queue, priority, due) WHERE ended = 0 AND due < ` + never + `;
+`
+
+// never is journal.Never in the store's unit.
+const never = `4611686018427387904`
 
 // A querier is a connection or a transaction.
 type querier interface {

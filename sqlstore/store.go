@@ -49,8 +49,8 @@ func newStore(ctx context.Context, write, read *sql.DB, commits *atomic.Int64) (
 func writeQueries() []string {
 	return []string{
 		sqlSavepoint, sqlRollbackTo, sqlReleaseStep, sqlLend, sqlTakeBack,
-		sqlNewRun, sqlRun, sqlClaim, sqlRenew, sqlRelease,
-		sqlAdvance, sqlCreate, sqlFact, sqlBind, sqlEnd, sqlSessionRival, sqlConversationRival,
+		sqlNewRun, sqlRun, sqlClaim, sqlFree, sqlRenew, sqlRelease,
+		sqlAdvance, sqlCreate, sqlFact, sqlBind, sqlLane, sqlEnd, sqlSessionRival, sqlConversationRival,
 		sqlPost, sqlEntry, sqlConsume,
 		sqlTouchSession, sqlMessage, sqlBatch, sqlPop, sqlClearMessages, sqlClearSession,
 	}
@@ -60,7 +60,7 @@ func writeQueries() []string {
 func readQueries() []string {
 	return []string{
 		sqlHead, sqlFacts, sqlInbox,
-		sqlList, sqlListOpen, sqlListSession, sqlListSessionOpen, sqlListDue, sqlListSessionDue,
+		sqlList, sqlListOpen, sqlListSession, sqlListSessionOpen, sqlListDue, sqlListSessionDue, sqlListHeld, sqlNext,
 		sqlNewest,
 	}
 }

@@ -68,8 +68,8 @@ func (s *store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Du
 }
 
 // Release implements journal.Driver.
-func (s *store) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
-	return s.death.around(func() error { return s.database.Release(ctx, run, epoch, due) })
+func (s *store) Release(ctx context.Context, run string, epoch uint64, rest journal.Rest) error {
+	return s.death.around(func() error { return s.database.Release(ctx, run, epoch, rest) })
 }
 
 // Append implements journal.Driver.

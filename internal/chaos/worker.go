@@ -87,13 +87,13 @@ func work(ctx context.Context, args []string) error {
 func (w *worker) live(ctx context.Context, parallel int) (err error) {
 	watching, stop := context.WithCancel(ctx)
 	var watch, group sync.WaitGroup
-	opts := &pawl.SuperviseOptions{Interval: 100 * time.Millisecond}
+	opts := &pawl.WorkOptions{Poll: 100 * time.Millisecond}
 	opts.Parallel, opts.Failed = parallel+1, true
 	opts.Options = func(string) *pawl.RunOptions { return &pawl.RunOptions{ToolNotFound: pawl.TellModel} }
 	opts.Each = func(run pawl.RecoveredRun) { w.tell(watching, run) }
 	var supervised error
 	if w.supervise {
-		watch.Go(func() { supervised = w.runner.Supervise(watching, opts) })
+		watch.Go(func() { supervised = w.runner.Work(watching, opts) })
 	}
 	if w.recover {
 		group.Go(func() { w.runner.Recover(ctx, &opts.RecoverOptions) }) // what went wrong is told

@@ -12,6 +12,8 @@ type Change struct {
 	Binds bool // to what the newest such fact says
 	To    journal.Binding
 	Ends  bool
+	// Started is the fact that begins the run; nil if it is not among the records.
+	Started *journal.Started
 }
 
 // Of decodes the facts that bind a run to a conversation, no others. An error says that a
@@ -33,6 +35,9 @@ func Of(recs []journal.Record) (c Change, err error) {
 				return c, err
 			}
 			c.To, c.Binds = journal.BindingOf(f.Body)
+			if s, ok := f.Body.(*journal.Started); ok {
+				c.Started = s
+			}
 		}
 	}
 	return c, nil

@@ -141,11 +141,11 @@ func (d *drive) Renew(ctx context.Context, run string, epoch uint64, ttl time.Du
 	return d.Driver.Renew(ctx, run, epoch, ttl)
 }
 
-func (d *drive) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
+func (d *drive) Release(ctx context.Context, run string, epoch uint64, rest journal.Rest) error {
 	if d.dead.Load() {
 		return errDown
 	}
-	return d.Driver.Release(ctx, run, epoch, due)
+	return d.Driver.Release(ctx, run, epoch, rest)
 }
 
 // plainSession is the session as a user might write one, without a memory of batches.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
@@ -237,7 +236,7 @@ func cancelled(s *store) {
 	for name, err := range map[string]error{
 		"Claim":   claimErr,
 		"Renew":   s.Renew(ctx, "a", c.Epoch, hour),
-		"Release": s.Release(ctx, "a", c.Epoch, time.Time{}),
+		"Release": s.Release(ctx, "a", c.Epoch, journal.Rest{}),
 		"Append":  s.Append(ctx, "a", c.Epoch, 1, s.batch(1)),
 		"Read":    readErr,
 		"Post":    s.Post(ctx, "a", s.entry("k")),

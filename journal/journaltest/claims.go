@@ -17,7 +17,7 @@ func epochsGrow(s *store) {
 			s.Errorf("epoch %d after %d", c.Epoch, last)
 		}
 		last = c.Epoch
-		if err := s.Release(s.ctx, "a", c.Epoch, time.Time{}); err != nil {
+		if err := s.Release(s.ctx, "a", c.Epoch, journal.Rest{}); err != nil {
 			s.Fatal(err)
 		}
 	}
@@ -112,14 +112,14 @@ func renew(s *store) {
 func release(s *store) {
 	first := s.mustClaim("a", journal.ClaimRequest{Owner: owner(1), TTL: hour})
 	second := s.mustClaim("a", journal.ClaimRequest{Owner: owner(2), TTL: hour, Takeover: first.Epoch})
-	if err := s.Release(s.ctx, "a", first.Epoch, time.Time{}); err != nil {
+	if err := s.Release(s.ctx, "a", first.Epoch, journal.Rest{}); err != nil {
 		s.Errorf("release of an old claim: %v", err)
 	}
 	if _, err := s.Claim(s.ctx, "a", journal.ClaimRequest{Owner: owner(3), TTL: hour}); err == nil {
 		s.Error("the release of an old claim ended the current one")
 	}
 	for range 2 {
-		if err := s.Release(s.ctx, "a", second.Epoch, time.Time{}); err != nil {
+		if err := s.Release(s.ctx, "a", second.Epoch, journal.Rest{}); err != nil {
 			s.Errorf("release: %v", err)
 		}
 	}
@@ -133,7 +133,7 @@ func release(s *store) {
 	if third.Previous != nil {
 		s.Errorf("claim after a release names %+v", third.Previous)
 	}
-	if err := s.Release(s.ctx, "never", 1, time.Time{}); err != nil {
+	if err := s.Release(s.ctx, "never", 1, journal.Rest{}); err != nil {
 		s.Errorf("release of a run that was never claimed: %v", err)
 	}
 }

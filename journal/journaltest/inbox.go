@@ -172,7 +172,7 @@ func (s *store) checkInfo(start time.Time) {
 	if h := held.Holder; h == nil || h.Epoch != c.Epoch || h.Owner != owner(1) || !h.Until.After(end) {
 		s.Errorf("holder is %+v, want epoch %d of %+v", h, c.Epoch, owner(1))
 	}
-	if err := s.Release(s.ctx, "c", c.Epoch, time.Time{}); err != nil {
+	if err := s.Release(s.ctx, "c", c.Epoch, journal.Rest{}); err != nil {
 		s.Fatal(err)
 	}
 	if free := s.mustList(journal.Query{Before: "b", Limit: 1})[0]; free.Holder != nil {

@@ -45,6 +45,10 @@ func Run(t *testing.T, open func(t *testing.T) journal.Driver) {
 		{"S9.22 transactions", transact},
 		{"S9.23 one open run has a conversation", soleRun},
 		{"S9.24 due runs", due},
+		{"S9.25 held runs", held},
+		{"S9.26 next", next},
+		{"S9.27 order of the next", nextOrder},
+		{"S9.28 another run for each", nextForEach},
 	} {
 		t.Run(clause.name, func(t *testing.T) {
 			clause.check(&store{T: t, Driver: open(t), ctx: t.Context()})

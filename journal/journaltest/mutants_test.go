@@ -56,10 +56,12 @@ type mutant struct {
 	claim   func(ctx context.Context, run string, req journal.ClaimRequest) (journal.Claim, error)
 	renew   func(err error) error
 	release func() error
+	unread  func(n int) int
 	append  func(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with []journal.Companion) error
 	read    func(ctx context.Context, run string, after uint64) ([]journal.Record, error)
 	post    func(run string, e journal.Entry, err error) error
 	list    func([]journal.RunInfo)
+	next    func(ctx context.Context, req journal.NextRequest) (*journal.Next, error)
 	backend func() string
 
 	transact func(ctx context.Context, run string, epoch, after uint64, fn lentTo) error
@@ -117,11 +119,14 @@ func (m *mutant) Renew(ctx context.Context, run string, epoch uint64, ttl time.D
 	return err
 }
 
-func (m *mutant) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
+func (m *mutant) Release(ctx context.Context, run string, epoch uint64, rest journal.Rest) error {
 	if m.release != nil {
 		return m.release()
 	}
-	return m.Memory.Release(ctx, run, epoch, due)
+	if m.unread != nil {
+		rest.Unread = m.unread(rest.Unread)
+	}
+	return m.Memory.Release(ctx, run, epoch, rest)
 }
 
 func (m *mutant) Append(ctx context.Context, run string, epoch, after uint64, recs []journal.Record, with ...journal.Companion) error {
@@ -159,6 +164,13 @@ func (m *mutant) Backend() string {
 		return m.backend()
 	}
 	return m.Memory.Backend()
+}
+
+func (m *mutant) Next(ctx context.Context, req journal.NextRequest) (*journal.Next, error) {
+	if m.next != nil {
+		return m.next(ctx, req)
+	}
+	return m.Memory.Next(ctx, req)
 }
 
 // seize claims a run that may be claimed.
@@ -373,6 +385,38 @@ var mutants = map[string]struct {
 			for i := range infos {
 				infos[i].Inbox = 0
 			}
+		}
+	}},
+	"forgets what was unread": {[]string{"S9.24", "S9.26"}, func(m *mutant) { m.unread = func(int) int { return 0 } }},
+	"hands out without a look at the agent": {[]string{"S9.26", "S9.27"}, func(m *mutant) {
+		m.next = func(ctx context.Context, req journal.NextRequest) (*journal.Next, error) {
+			req.Agents = nil
+			return m.Memory.Next(ctx, req)
+		}
+	}},
+	"hands out of full queues": {[]string{"S9.26", "S9.27"}, func(m *mutant) {
+		m.next = func(ctx context.Context, req journal.NextRequest) (*journal.Next, error) {
+			req.Full = nil
+			return m.Memory.Next(ctx, req)
+		}
+	}},
+	"is not fair": {[]string{"S9.27"}, func(m *mutant) {
+		m.next = func(ctx context.Context, req journal.NextRequest) (*journal.Next, error) {
+			req.Load = nil
+			return m.Memory.Next(ctx, req)
+		}
+	}},
+	"hands out what it lists": {[]string{"S9.26", "S9.27", "S9.28"}, func(m *mutant) {
+		m.next = func(ctx context.Context, req journal.NextRequest) (*journal.Next, error) {
+			infos, err := m.Memory.List(ctx, journal.Query{Due: true})
+			if err != nil || len(infos) == 0 {
+				return nil, err
+			}
+			c, err := m.seize(ctx, infos[0].Run, journal.ClaimRequest{Owner: req.Owner, TTL: req.TTL})
+			if err == nil {
+				err = m.Memory.Release(ctx, infos[0].Run, c.Epoch, journal.Rest{Due: journal.Never})
+			}
+			return &journal.Next{Run: infos[0].Run, Claim: c}, err
 		}
 	}},
 	"has no name": {[]string{"S9.21"}, func(m *mutant) { m.backend = func() string { return "" } }},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -83,7 +82,7 @@ func (s *store) soleRunChangesNothing(chat journal.Binding) {
 			s.Error("a run whose first append was refused is listed")
 		}
 	}
-	if err := s.Release(s.ctx, "a", holder.Epoch, time.Time{}); err != nil {
+	if err := s.Release(s.ctx, "a", holder.Epoch, journal.Rest{}); err != nil {
 		s.Fatal(err)
 	}
 	err = s.Append(s.ctx, "b", c.Epoch, 0, []journal.Record{s.bound("b", chat)}, journal.SoleRun{})

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	sqlAppend = `SELECT refused, head, other FROM pawl_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+	sqlAppend = `SELECT refused, head, other FROM pawl_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
 	sqlHolder = `SELECT epoch, until, host, boot, pid, start FROM pawl_runs WHERE run = $1 AND until > pawl_now()`
 )
 
@@ -34,7 +35,9 @@ func (s *Store) newCall(run string, epoch, after uint64, recs []journal.Record, 
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(fits("the id of the session", change.To.Session), fits("the id of the conversation", change.To.Conversation)); err != nil {
+	lane := cmp.Or(change.Started, &journal.Started{})
+	if err := errors.Join(fits("the id of the session", change.To.Session), fits("the id of the conversation", change.To.Conversation),
+		fits("the key of the agent", lane.Agent), fits("the queue", lane.Queue)); err != nil {
 		return nil, err
 	}
 	n := len(recs)
@@ -67,7 +70,7 @@ func (s *Store) newCall(run string, epoch, after uint64, recs []journal.Record, 
 		}
 	}
 	return &call{run: run, after: after, args: []any{run, clamp(epoch), clamp(after), kinds, versions, frames, times, payloads, salts, hashes,
-		change.Binds, change.To.Session, change.To.Backend, change.To.Conversation, change.Ends, consume, sole, sessions, batches, of, items}}, nil
+		change.Binds, change.To.Session, change.To.Backend, change.To.Conversation, change.Ends, change.Started != nil, lane.Agent, lane.Queue, lane.Priority, consume, sole, sessions, batches, of, items}}, nil
 }
 
 // err is what the function's answer means.

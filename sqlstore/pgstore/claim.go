@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -13,7 +14,9 @@ const (
 	sqlClaim = `SELECT epoch, head, (previous).epoch, (previous).until, (previous).host, (previous).boot, (previous).pid, (previous).start
 		FROM pawl_claim($1, $2, $3, $4, $5, $6, $7, $8)`
 	sqlRenew   = `UPDATE pawl_runs SET until = pawl_now() + $1 WHERE run = $2 AND epoch = $3 AND until IS NOT NULL`
-	sqlRelease = `UPDATE pawl_runs SET until = NULL, due = $1 WHERE run = $2 AND epoch = $3 AND until IS NOT NULL`
+	sqlRelease = `SELECT pawl_release($1, $2, $3, $4)`
+	sqlNext    = `SELECT run, (previous).queue, epoch, head, (previous).epoch, (previous).until, (previous).host, (previous).boot, (previous).pid, (previous).start
+		FROM pawl_next($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE run IS NOT NULL`
 )
 
 // A claimRow is the claim of a run as the database has it.
@@ -72,13 +75,37 @@ func (s *Store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Du
 }
 
 // Release implements journal.Driver.
-func (s *Store) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
+func (s *Store) Release(ctx context.Context, run string, epoch uint64, rest journal.Rest) error {
 	at := int64(0)
-	if !due.IsZero() {
-		at = due.UnixMilli()
+	if !rest.Due.IsZero() {
+		at = rest.Due.UnixMilli()
 	}
-	_, err := s.exec(ctx, sqlRelease, at, run, clamp(epoch))
+	_, err := s.exec(ctx, sqlRelease, run, clamp(epoch), at, rest.Unread)
 	return err
+}
+
+// Next implements journal.Driver: choosing the run and claiming it is one statement.
+func (s *Store) Next(ctx context.Context, req journal.NextRequest) (*journal.Next, error) {
+	if req.TTL <= 0 {
+		return nil, badTTL("", req.TTL)
+	}
+	full, loaded, loads := append([]string{}, req.Full...), []string{}, []int64{}
+	for queue, load := range req.Load {
+		loaded, loads = append(loaded, queue), append(loads, load)
+	}
+	var next journal.Next
+	var previous claimRow
+	o := req.Owner
+	err := s.query(ctx, sqlNext, []any{millis(req.TTL), o.Host, o.Boot, o.PID, o.Start, req.Agents, req.Queues, full, loaded, loads},
+		append([]any{&next.Run, &next.Queue, &next.Claim.Epoch, &next.Claim.Head}, previous.dest()...)...)
+	switch {
+	case err == pgx.ErrNoRows:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	next.Claim.Previous = previous.holder()
+	return &next, nil
 }
 
 // exec runs a statement, a transaction of its own, and returns the number of rows it changed.

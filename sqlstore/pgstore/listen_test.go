@@ -37,7 +37,7 @@ func TestSuperviseHearsDecisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		ended <- here.Supervise(ctx, &pawl.SuperviseOptions{Interval: time.Hour,
+		ended <- here.Work(ctx, &pawl.WorkOptions{Poll: time.Hour,
 			RecoverOptions: pawl.RecoverOptions{Each: func(r pawl.RecoveredRun) { took <- r }}})
 	}()
 	decided := time.Now() // if listening has not begun, its beginning is a reason to look

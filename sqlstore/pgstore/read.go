@@ -22,7 +22,7 @@ const (
 		FROM pawl_inbox i JOIN pawl_runs r ON r.id = i.run WHERE r.run = $1 AND NOT i.consumed ORDER BY i.id`
 
 	sqlNumber = `SELECT number FROM pawl_runs WHERE run = $1 AND number IS NOT NULL`
-	sqlListed = `SELECT run, coalesce(session, ''), head, created, updated, ended, epoch, CASE WHEN until > pawl_now() THEN until END, host, boot, pid, start,
+	sqlListed = `SELECT run, coalesce(session, ''), agent, queue, priority, head, created, updated, ended, epoch, CASE WHEN until > pawl_now() THEN until END, host, boot, pid, start,
 		(SELECT count(*) FROM pawl_inbox i WHERE i.run = pawl_runs.id AND NOT i.consumed)
 		FROM pawl_runs WHERE number < $1 `
 	sqlList            = sqlListed + `ORDER BY number DESC LIMIT $2`
@@ -30,9 +30,10 @@ const (
 	sqlListSession     = sqlListed + `AND session = $3 ORDER BY number DESC LIMIT $2`
 	sqlListSessionOpen = sqlListed + `AND session = $3 AND NOT ended ORDER BY number DESC LIMIT $2`
 	sqlDue             = `AND NOT ended AND id IN (SELECT id FROM pawl_runs WHERE NOT ended AND due <= (SELECT pawl_now())
-		UNION ALL SELECT run FROM pawl_inbox WHERE NOT consumed) ORDER BY number DESC LIMIT $2`
+		UNION ALL SELECT run FROM pawl_inbox i WHERE NOT consumed GROUP BY run HAVING count(*) > (SELECT unread FROM pawl_runs r WHERE r.id = i.run)) ORDER BY number DESC LIMIT $2`
 	sqlListDue        = sqlListed + sqlDue
 	sqlListSessionDue = sqlListed + `AND session = $3 ` + sqlDue
+	sqlListHeld       = sqlListed + `AND id IN (SELECT id FROM pawl_runs WHERE NOT ended AND due = 0 AND until IS NOT NULL AND host = $3) ORDER BY number DESC LIMIT $2`
 )
 
 // recordRow takes the columns of a record from a result.
@@ -146,7 +147,7 @@ func (s *Store) List(ctx context.Context, q journal.Query) ([]journal.RunInfo, e
 	var info journal.RunInfo
 	var created, updated int64
 	var claim claimRow
-	dest := append([]any{&info.Run, &info.Session, &info.Head, &created, &updated, &info.Ended}, claim.dest()...)
+	dest := append([]any{&info.Run, &info.Session, &info.Agent, &info.Queue, &info.Priority, &info.Head, &created, &updated, &info.Ended}, claim.dest()...)
 	err := s.each(ctx, query, args, append(dest, &info.Inbox), func() error {
 		info.Created, info.Updated = time.UnixMilli(created), time.UnixMilli(updated)
 		info.Holder = claim.holder()
@@ -163,6 +164,8 @@ func selection(q journal.Query, below int64) (query string, args []any) {
 		limit = 100
 	}
 	switch {
+	case q.Host != "":
+		return sqlListHeld, []any{below, limit, q.Host}
 	case q.Due && q.Session == "":
 		return sqlListDue, []any{below, limit}
 	case q.Due:

@@ -25,10 +25,17 @@ CREATE TABLE pawl_runs (
 	boot         text NOT NULL DEFAULT '',
 	pid          bigint NOT NULL DEFAULT 0,
 	start        text NOT NULL DEFAULT '',
-	due          bigint NOT NULL DEFAULT 0 -- when somebody should look at it; 0 while it has a claim
+	due          bigint NOT NULL DEFAULT 0, -- when somebody should look at it; 0 while it has a claim
+	unread       int NOT NULL DEFAULT 0, -- entries of the inbox that whoever released it had seen
+	-- What a worker chooses it by.
+	agent        text COLLATE "C" NOT NULL DEFAULT '',
+	queue        text COLLATE "C" NOT NULL DEFAULT '',
+	priority     bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70);
 CREATE INDEX pawl_runs_open ON pawl_runs (number) WHERE NOT ended;
 CREATE INDEX pawl_runs_due ON pawl_runs (due) WHERE NOT ended;
+-- The runs that only an entry makes due are not in it: theirs is journal.Never.
+CREATE INDEX pawl_runs_lane ON pawl_runs (agent, queue, priority, due) WHERE NOT ended AND due < 4611686018427387904;
 CREATE INDEX pawl_runs_session ON pawl_runs (session, number) WHERE session IS NOT NULL;
 CREATE INDEX pawl_runs_session_open ON pawl_runs (session, number) WHERE session IS NOT NULL AND NOT ended;
 CREATE INDEX pawl_runs_conversation_open ON pawl_runs (conversation) WHERE conversation IS NOT NULL AND NOT ended;
@@ -122,6 +129,7 @@ CREATE FUNCTION pawl_append(
 	of_run text, under bigint, after bigint,
 	kinds text[], versions int[], frames text[], times bigint[], payloads text[], salts bytea[], hashes bytea[],
 	binds boolean, to_session text, to_backend text, to_conversation text, ends boolean,
+	starts boolean, with_agent text, in_queue text, with_priority bigint,
 	consume text[], sole boolean,
 	sessions text[], batches text[], batch_of int[], items text[],
 	OUT refused text, OUT head bigint, OUT other text
@@ -143,6 +151,11 @@ BEGIN
 		r.session := nullif(to_session, '');
 		r.backend := nullif(to_backend, '');
 		r.conversation := nullif(to_conversation, '');
+	END IF;
+	IF starts THEN
+		r.agent := with_agent;
+		r.queue := in_queue;
+		r.priority := with_priority;
 	END IF;
 	r.ended := r.ended OR ends;
 	IF (binds OR sole) AND NOT r.ended AND (r.session IS NOT NULL OR r.conversation IS NOT NULL) THEN
@@ -183,7 +196,8 @@ BEGIN
 		r.created := moment;
 	END IF;
 	UPDATE pawl_runs p SET head = after + n, updated = moment, number = r.number, created = r.created,
-		session = r.session, backend = r.backend, conversation = r.conversation, ended = r.ended WHERE p.id = r.id;
+		session = r.session, backend = r.backend, conversation = r.conversation, ended = r.ended,
+		agent = r.agent, queue = r.queue, priority = r.priority WHERE p.id = r.id;
 	FOR i IN 1..cardinality(batches) LOOP
 		PERFORM pawl_take(sessions[i], batches[i],
 			ARRAY(SELECT u.item FROM unnest(items, batch_of) WITH ORDINALITY AS u (item, b, n) WHERE u.b = i ORDER BY u.n));
@@ -208,6 +222,73 @@ BEGIN
 	epoch := greatest(previous.epoch, above) + 1;
 	UPDATE pawl_runs p SET epoch = pawl_claim.epoch, until = moment + ttl, host = by_host, boot = by_boot, pid = by_pid, start = by_start, due = 0
 		WHERE p.id = previous.id;
+END $$;
+
+-- The next run to be driven. Lanes are the agents, queues and priorities of the runs that are due some time; each is
+-- looked up in the index by the one before. What another transaction is about to claim is skipped.
+CREATE FUNCTION pawl_next(
+	ttl bigint, by_host text, by_boot text, by_pid bigint, by_start text,
+	of_agents text[], of_queues text[], full_queues text[], loaded text[], loads bigint[],
+	OUT run text, OUT epoch bigint, OUT head bigint, OUT previous pawl_runs
+) LANGUAGE plpgsql AS $$
+DECLARE
+	moment bigint := pawl_now();
+	h record;
+BEGIN
+	FOR h IN
+		WITH RECURSIVE lane AS (
+			(SELECT r.agent, r.queue, r.priority FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904
+				ORDER BY r.agent, r.queue, r.priority LIMIT 1)
+			UNION ALL
+			SELECT n.* FROM lane l CROSS JOIN LATERAL (
+				SELECT r.agent, r.queue, r.priority FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904
+					AND (r.agent, r.queue, r.priority) > (l.agent, l.queue, l.priority)
+				ORDER BY r.agent, r.queue, r.priority LIMIT 1) n
+		), candidate AS (
+			SELECT NULL::bigint AS id, l.agent, l.queue, l.priority, c.due FROM lane l CROSS JOIN LATERAL (
+				SELECT r.due FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904 AND r.due <= moment
+					AND r.agent = l.agent AND r.queue = l.queue AND r.priority = l.priority
+					AND (r.until IS NULL OR r.until <= moment) AND r.head > 0
+				ORDER BY r.due LIMIT 1) c
+			WHERE of_agents IS NULL OR l.agent = ANY (of_agents)
+			UNION ALL
+			SELECT r.id, r.agent, r.queue, r.priority, 0 FROM (SELECT i.run, count(*) AS n FROM pawl_inbox i WHERE NOT i.consumed GROUP BY i.run) e
+			JOIN pawl_runs r ON r.id = e.run WHERE e.n > r.unread AND NOT r.ended AND (r.until IS NULL OR r.until <= moment)
+		)
+		SELECT c.* FROM candidate c LEFT JOIN unnest(loaded, loads) AS l (queue, load) ON l.queue = c.queue
+		WHERE (of_queues IS NULL OR c.queue = ANY (of_queues)) AND NOT c.queue = ANY (full_queues)
+		ORDER BY c.priority DESC, coalesce(l.load, 0), c.due
+	LOOP
+		IF h.id IS NULL THEN
+			SELECT * INTO previous FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904 AND r.due <= moment
+				AND r.agent = h.agent AND r.queue = h.queue AND r.priority = h.priority
+				AND (r.until IS NULL OR r.until <= moment) AND r.head > 0
+			ORDER BY r.due LIMIT 1 FOR UPDATE SKIP LOCKED;
+		ELSE
+			SELECT * INTO previous FROM pawl_runs r WHERE r.id = h.id AND NOT r.ended AND (r.until IS NULL OR r.until <= moment)
+				AND r.unread < (SELECT count(*) FROM pawl_inbox i WHERE i.run = r.id AND NOT i.consumed) FOR UPDATE SKIP LOCKED;
+		END IF;
+		IF FOUND THEN
+			run := previous.run;
+			epoch := previous.epoch + 1;
+			head := previous.head;
+			UPDATE pawl_runs p SET epoch = pawl_next.epoch, until = moment + ttl, host = by_host, boot = by_boot, pid = by_pid, start = by_start, due = 0
+				WHERE p.id = previous.id;
+			RETURN;
+		END IF;
+	END LOOP;
+END $$;
+
+-- The end of a claim. Whoever listens hears of a run that is due at once.
+CREATE FUNCTION pawl_release(of_run text, under bigint, at bigint, seen int) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	moment bigint := pawl_now();
+BEGIN
+	UPDATE pawl_runs p SET until = NULL, due = CASE WHEN at = 0 THEN moment ELSE at END, unread = seen
+		WHERE p.run = of_run AND p.epoch = under AND p.until IS NOT NULL;
+	IF FOUND AND at <= moment THEN
+		PERFORM pg_notify('pawl_inbox', of_run);
+	END IF;
 END $$;
 
 -- An entry of an inbox: what it says if the run has another of the key, or the same, before.

@@ -111,11 +111,11 @@ func (g *gravestone) Renew(ctx context.Context, run string, epoch uint64, ttl ti
 	return g.Driver.Renew(ctx, run, epoch, ttl)
 }
 
-func (g *gravestone) Release(ctx context.Context, run string, epoch uint64, due time.Time) error {
+func (g *gravestone) Release(ctx context.Context, run string, epoch uint64, rest journal.Rest) error {
 	if g.dead.Load() {
 		return errDead
 	}
-	return g.Driver.Release(ctx, run, epoch, due)
+	return g.Driver.Release(ctx, run, epoch, rest)
 }
 
 // payer is an agent of that name whose model calls charge once, and then says "done" as often as
@@ -247,7 +247,7 @@ func TestRecover(t *testing.T) {
 
 // Recover drives as many runs at a time as it may.
 func TestRecoverParallel(t *testing.T) {
-	for parallel, want := range map[int]int{0: pawl.DefaultRecoverParallel, 1: 1, 3: 3, 100: 10} {
+	for parallel, want := range map[int]int{0: pawl.DefaultParallel, 1: 1, 3: 3, 100: 10} {
 		synctest.Test(t, func(t *testing.T) {
 			store := journal.NewMemory()
 			var mu sync.Mutex
@@ -283,8 +283,8 @@ func TestRecoverParallel(t *testing.T) {
 	}
 }
 
-// Two supervisors of one file never drive one run twice, and bring all to their end.
-func TestTwoSupervisors(t *testing.T) {
+// Two workers of one file never drive one run twice, and bring all to their end.
+func TestTwoWorkers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.db")
 	left := openSQLite(t, path)
 	const n = 20
@@ -305,7 +305,7 @@ func TestTwoSupervisors(t *testing.T) {
 			}
 		})}}
 		wg.Go(func() {
-			err := r.Supervise(ctx, &pawl.SuperviseOptions{Interval: time.Millisecond, RecoverOptions: pawl.RecoverOptions{Each: func(run pawl.RecoveredRun) {
+			err := r.Work(ctx, &pawl.WorkOptions{Poll: time.Millisecond, RecoverOptions: pawl.RecoverOptions{Each: func(run pawl.RecoveredRun) {
 				results.each(run)
 				results.mu.Lock()
 				defer results.mu.Unlock()
@@ -334,9 +334,9 @@ func TestTwoSupervisors(t *testing.T) {
 	}
 }
 
-// A supervisor takes up what comes in: a decision, an expired lease. It does not take over a run
-// whose lease is renewed, however long its tool takes, and reads a parked run once.
-func TestSupervise(t *testing.T) {
+// A worker takes up what comes in: a decision, an expired lease. It does not take over a run
+// whose lease is renewed, however long its tool takes, and does not read a parked run.
+func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &reading{Driver: journal.NewMemory(), reads: map[string]int{}}
 		var e effects
@@ -349,7 +349,7 @@ func TestSupervise(t *testing.T) {
 		var runs told
 		done := make(chan error)
 		go func() {
-			done <- r.Supervise(ctx, &pawl.SuperviseOptions{RecoverOptions: pawl.RecoverOptions{Each: runs.each}})
+			done <- r.Work(ctx, &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Each: runs.each}})
 		}()
 		go func() {
 			slow := payer("support", &e, func(f *pawl.Func[charge, string]) {
@@ -367,7 +367,7 @@ func TestSupervise(t *testing.T) {
 		runs.want(t, map[string]string{})
 		store.mu.Lock()
 		for run, n := range store.reads {
-			if n != 1 && run != "slow" {
+			if run != "slow" {
 				t.Errorf("the ledger of %q was read %d times", run, n)
 			}
 		}
@@ -376,7 +376,7 @@ func TestSupervise(t *testing.T) {
 			t.Fatal(err)
 		}
 		dies(t, store.Driver, "crashed", agent, pawl.RunOptions{}, 0)
-		time.Sleep(pawl.DefaultInterval + time.Second)
+		time.Sleep(pawl.DefaultPoll + time.Second)
 		runs.want(t, map[string]string{"to be decided": "finished"})
 		time.Sleep(10 * time.Minute)
 		runs.want(t, map[string]string{"to be decided": "finished", "crashed": "finished"})
@@ -401,50 +401,49 @@ func (r *reading) Read(ctx context.Context, run string, after uint64) ([]journal
 	return r.Driver.Read(ctx, run, after)
 }
 
-// A run that cannot be recovered is tried again, less and less often, and as soon as something
-// happens to it.
-func TestSuperviseBacksOff(t *testing.T) {
+// A run that cannot be driven is tried again, less and less often, and as soon as something
+// happens to it [S22.8].
+func TestWorkBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := journal.NewMemory()
 		var e effects
-		dies(t, store, "r", payer("another", &e, nil), pawl.RunOptions{}, 0)
+		agent := payer("support", &e, nil)
+		dies(t, store, "r", agent, pawl.RunOptions{Session: session.NewMemory("lost")}, 0)
 		time.Sleep(pawl.DefaultLease)
-		r := &pawl.Runner{Store: store}
+		r := &pawl.Runner{Store: store, Agents: []*pawl.Agent{agent}}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		var at []time.Duration
 		start := time.Now()
 		done := make(chan error)
 		go func() {
-			done <- r.Supervise(ctx, &pawl.SuperviseOptions{RecoverOptions: pawl.RecoverOptions{Each: func(run pawl.RecoveredRun) {
-				if !errors.Is(run.Err, pawl.ErrUnknownAgent) && run.Result == nil {
+			done <- r.Work(ctx, &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Each: func(run pawl.RecoveredRun) {
+				if !errors.Is(run.Err, pawl.ErrSessionMissing) && run.Result == nil {
 					t.Error(run.Err)
 				}
 				at = append(at, time.Since(start))
 			}}})
 		}()
-		time.Sleep(12*time.Minute + time.Second)
-		if err := r.Cancel(t.Context(), "r", "ann", ""); err != nil {
+		time.Sleep(15 * time.Minute)
+		if err := r.AddInput(t.Context(), "r", pawl.UserText("more")); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(pawl.DefaultInterval)
+		time.Sleep(2*pawl.DefaultPoll - time.Millisecond)
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		want := []time.Duration{0, 10 * time.Second, 30 * time.Second, 70 * time.Second, 150 * time.Second, 310 * time.Second, 610 * time.Second, 725 * time.Second}
+		// It died 30 s before; the store is asked every second.
+		want := []time.Duration{0, 31 * time.Second, 93 * time.Second, 217 * time.Second, 465 * time.Second, 765 * time.Second, 901 * time.Second}
 		if diff := cmp.Diff(want, at); diff != "" {
 			t.Errorf("tried at (-want +got):\n%s", diff)
-		}
-		if s := replays(t, r, "r"); s.Status() != pawl.StatusCancelled {
-			t.Errorf("status %s", s.Status())
 		}
 	})
 }
 
-// A supervisor that stops leaves what it drives resumable, within the grace; bodies are told to
+// A worker that stops leaves what it drives resumable, within the grace; bodies are told to
 // end, and what they return is recorded.
-func TestSuperviseStops(t *testing.T) {
+func TestWorkStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := journal.NewMemory()
 		ctx, stop := context.WithCancel(t.Context())
@@ -464,7 +463,7 @@ func TestSuperviseStops(t *testing.T) {
 		done := make(chan error)
 		var runs told
 		go func() {
-			done <- r.Supervise(ctx, &pawl.SuperviseOptions{RecoverOptions: pawl.RecoverOptions{Each: runs.each}})
+			done <- r.Work(ctx, &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Each: runs.each}})
 		}()
 		<-entered
 		stop()
@@ -482,7 +481,7 @@ func TestSuperviseStops(t *testing.T) {
 
 // A process that slept through its lease is fenced off by whoever took its run over: what it
 // records then is refused, and its caller is told so.
-func TestSupervisedZombie(t *testing.T) {
+func TestWorkZombie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := journal.NewMemory()
 		asleep := make(chan struct{})
@@ -530,7 +529,7 @@ func TestRecoverMistakes(t *testing.T) {
 	r := &pawl.Runner{Store: unlisted{journal.NewMemory()}}
 	for want, err := range map[string]error{
 		"pawl: RecoverOptions.Parallel: is negative":    r.Recover(t.Context(), &pawl.RecoverOptions{Parallel: -1}),
-		"pawl: SuperviseOptions.Interval: is negative":  r.Supervise(t.Context(), &pawl.SuperviseOptions{Interval: -1}),
+		"pawl: WorkOptions.Poll: is negative":           r.Work(t.Context(), &pawl.WorkOptions{Poll: -1}),
 		"pawl: Runner.Lease: is negative":               (&pawl.Runner{Lease: -1}).Recover(t.Context(), nil),
 		"pawl: listing the open runs: the disk is gone": r.Recover(t.Context(), nil),
 	} {
@@ -540,7 +539,7 @@ func TestRecoverMistakes(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	err := r.Supervise(ctx, &pawl.SuperviseOptions{RecoverOptions: pawl.RecoverOptions{Each: func(run pawl.RecoveredRun) {
+	err := r.Work(ctx, &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Each: func(run pawl.RecoveredRun) {
 		if run.Run != "" || !errors.Is(run.Err, errDead) {
 			t.Errorf("told of %+v", run)
 		}

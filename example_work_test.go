@@ -51,7 +51,7 @@ func ExampleRunner_Recover() {
 
 // A service supervises its store: it starts runs and takes decisions wherever it likes, and one
 // of its processes goes on with them.
-func ExampleRunner_Supervise() {
+func ExampleRunner_Work() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	agent := inventory()
@@ -63,7 +63,7 @@ func ExampleRunner_Supervise() {
 
 	supervised := make(chan error)
 	go func() {
-		supervised <- r.Supervise(ctx, &pawl.SuperviseOptions{Interval: 10 * time.Millisecond, RecoverOptions: pawl.RecoverOptions{
+		supervised <- r.Work(ctx, &pawl.WorkOptions{Poll: 10 * time.Millisecond, RecoverOptions: pawl.RecoverOptions{
 			Each: func(run pawl.RecoveredRun) {
 				fmt.Println(run.Run, run.Result.FinalOutput)
 				stop() // a service goes on

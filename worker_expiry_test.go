@@ -71,9 +71,9 @@ func TestRecoverAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// A supervisor takes them up at its first look after the deadline. Until then no ledger is read,
+// A worker takes them up at its first look after the deadline. Until then no ledger is read,
 // because whoever left the runs said when they are due [S9.24].
-func TestSuperviseAfterTheDeadline(t *testing.T) {
+func TestWorkAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e effects
 		store := &reading{Driver: journal.NewMemory(), reads: map[string]int{}}
@@ -84,7 +84,7 @@ func TestSuperviseAfterTheDeadline(t *testing.T) {
 		var runs told
 		done := make(chan error)
 		go func() {
-			done <- r.Supervise(ctx, &pawl.SuperviseOptions{RecoverOptions: pawl.RecoverOptions{Each: runs.each}})
+			done <- r.Work(ctx, &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Each: runs.each}})
 		}()
 		time.Sleep(time.Hour - time.Second)
 		runs.want(t, map[string]string{})
@@ -93,7 +93,7 @@ func TestSuperviseAfterTheDeadline(t *testing.T) {
 			t.Errorf("reads (-want +got):\n%s", diff)
 		}
 		store.mu.Unlock()
-		time.Sleep(pawl.DefaultInterval + 2*time.Second)
+		time.Sleep(pawl.DefaultPoll + 2*time.Second)
 		runs.expired(t)
 		time.Sleep(time.Hour)
 		runs.expired(t)
