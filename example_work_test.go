@@ -49,7 +49,7 @@ func ExampleRunner_Recover() {
 	// <nil>
 }
 
-// A service supervises its store: it starts runs and takes decisions wherever it likes, and one
+// A service works on its store: it starts runs and takes decisions wherever it likes, and one
 // of its processes goes on with them.
 func ExampleRunner_Work() {
 	ctx, stop := context.WithCancel(context.Background())
@@ -61,9 +61,9 @@ func ExampleRunner_Work() {
 		return
 	}
 
-	supervised := make(chan error)
+	worked := make(chan error)
 	go func() {
-		supervised <- r.Work(ctx, &pawl.WorkOptions{Poll: 10 * time.Millisecond, RecoverOptions: pawl.RecoverOptions{
+		worked <- r.Work(ctx, &pawl.WorkOptions{Poll: 10 * time.Millisecond, RecoverOptions: pawl.RecoverOptions{
 			Each: func(run pawl.RecoveredRun) {
 				fmt.Println(run.Run, run.Result.FinalOutput)
 				stop() // a service goes on
@@ -72,7 +72,7 @@ func ExampleRunner_Work() {
 	if err := r.Decide(ctx, "order-7", pawl.Approve("1.0#0", "ann")); err != nil {
 		fmt.Println(err)
 	}
-	fmt.Println(<-supervised)
+	fmt.Println(<-worked)
 	// Output:
 	// order-7 Reserved.
 	// <nil>

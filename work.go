@@ -72,7 +72,7 @@ func (r *Runner) Work(ctx context.Context, opts *WorkOptions) error {
 	if err != nil {
 		return err
 	}
-	w.park = !opts.Failed
+	w.shares = true
 	poll := opts.Poll
 	if poll == 0 {
 		poll = DefaultPoll

@@ -17,7 +17,7 @@ import (
 type worker struct {
 	r       *Runner
 	opts    *RecoverOptions
-	park    bool // a run that failed is not due any more
+	shares  bool // runs of agents that are not known here are somebody else's
 	slots   chan struct{}
 	driving sync.WaitGroup
 	telling sync.Mutex // while Each runs
@@ -153,7 +153,7 @@ func (w *worker) resume(ctx context.Context, run string, g *granted) (*Result, e
 		opts = w.opts.Options(run).orDefault()
 	}
 	return w.r.drive(ctx, nil, func(d *drive) error {
-		d.granted, d.park = g, w.park
+		d.granted, d.park = g, w.shares && !w.opts.Failed
 		d.stays = func() bool {
 			inbox, err := d.store.Inbox(d.bg, run)
 			if err != nil || !w.stays(d.standing(), inbox) {
@@ -163,8 +163,8 @@ func (w *worker) resume(ctx context.Context, run string, g *granted) (*Result, e
 			return true
 		}
 		err := d.resume(ctx, nil, RunID(run), opts)
-		if d.granted != nil {
-			d.letGo(run, err)
+		if d.granted != nil && d.letGo(run, err) && w.shares {
+			return errStays
 		}
 		if ctx.Err() != nil && err != nil || err == nil && d.m.Finished() != nil {
 			return errStays
@@ -173,9 +173,9 @@ func (w *worker) resume(ctx context.Context, run string, g *granted) (*Result, e
 	})
 }
 
-// letGo releases a claim under which the run could not be opened. Who does not know its agent
-// leaves it to somebody who does.
-func (d *drive) letGo(run string, err error) {
+// letGo releases a claim under which the run could not be opened. A run whose agent is not known here
+// is due at once for somebody who does know it; leaves says that it is such a one.
+func (d *drive) letGo(run string, err error) (leaves bool) {
 	rest := journal.Rest{Due: time.Now().Add(maxBackoff)}
 	re, ok := errors.AsType[*RunError](err)
 	switch {
@@ -184,13 +184,14 @@ func (d *drive) letGo(run string, err error) {
 	case ok && re.State != nil:
 		rest.Due = time.Now().Add(backoff(re.State.records.list(), time.Now()))
 		if errors.Is(err, ErrUnknownAgent) && !slices.Contains(d.r.keys(), re.State.AgentKey()) {
-			rest.Due = time.Time{}
+			rest.Due, leaves = time.Time{}, true
 		}
 	}
 	if inbox, err := d.store.Inbox(d.bg, run); err == nil {
 		rest.Unread = len(inbox)
 	}
 	d.store.Release(d.bg, run, d.granted.Epoch, rest)
+	return leaves
 }
 
 // keys are those of the agents that are known here.

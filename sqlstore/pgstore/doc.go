@@ -25,7 +25,7 @@
 // The store works through PgBouncer in transaction mode: it keeps nothing on a connection from
 // one transaction to the next, but for statements that are prepared. PgBouncer before 1.21
 // does not know those: add default_query_exec_mode=exec to the URL. LISTEN does not work
-// there: whoever supervises runs sees decisions when it looks the next time.
+// there: a worker sees decisions when it looks the next time.
 //
 // # Layout
 //

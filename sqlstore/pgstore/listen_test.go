@@ -25,7 +25,7 @@ func desk() *pawl.Agent {
 
 // A supervisor that looks at the store once an hour takes up a run when it is decided on, by
 // another process.
-func TestSuperviseHearsDecisions(t *testing.T) {
+func TestWorkHearsDecisions(t *testing.T) {
 	url := database(t)
 	agent := desk()
 	here := pawl.Runner{Store: open(t, url), Agents: []*pawl.Agent{agent}}
