@@ -77,3 +77,37 @@ func ExampleRunner_Work() {
 	// order-7 Reserved.
 	// <nil>
 }
+
+// In a handler: the run is recorded, and somebody drives it. The same id again is the same run.
+func order(ctx context.Context, r *pawl.Runner, agent *pawl.Agent, tenant, id, text string) error {
+	_, err := r.Submit(ctx, agent, pawl.UserText(text), &pawl.RunOptions{ID: id, Queue: tenant})
+	return err
+}
+
+// In every worker: drive what is due until the process is to end.
+func work(ctx context.Context, r *pawl.Runner) error {
+	return r.Work(ctx, &pawl.WorkOptions{MaxPerQueue: 4, Drain: 20 * time.Second, RecoverOptions: pawl.RecoverOptions{Parallel: 16}})
+}
+
+// A handler puts a run into the store, and a worker drives it.
+func ExampleRunner_Submit() {
+	ctx, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer stop()
+	agent := &pawl.Agent{Name: "inventory", Model: pawltest.NewScriptedModel(pawltest.ScriptedText("Nothing is missing."))}
+	r := pawl.Runner{Store: journal.NewMemory(), Agents: []*pawl.Agent{agent}}
+	if err := order(ctx, &r, agent, "acme", "order-8", "What is missing?"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := work(ctx, &r); err != nil { // a service goes on
+		fmt.Println(err)
+	}
+	s, err := r.State(context.Background(), "order-8")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s.Status(), s.Result().FinalOutput)
+	// Output:
+	// finished Nothing is missing.
+}

@@ -61,7 +61,8 @@ var mayImport = map[string][]string{
 	// verifier shares no code with what it verifies.
 	"cmd/pawl-verify": {},
 	"cmd/pawl":        {"cmd/pawl/internal/cli"},
-	"cmd/pawl/internal/cli": {".", "cmd/pawl/internal/demo", "cmd/pawl/internal/timeline", "item", "journal", "journal/audit", "model",
+	"cmd/pawl/internal/agentfile": {".", "item", "model", "models/openai", "go.yaml.in/yaml/v4"},
+	"cmd/pawl/internal/cli": {".", "cmd/pawl/internal/agentfile", "cmd/pawl/internal/demo", "cmd/pawl/internal/timeline", "item", "journal", "journal/audit", "model",
 		"models/openai", "session", "sqlstore", "sqlstore/pgstore", "internal/owner", "github.com/mattn/go-isatty", "github.com/spf13/cobra", "golang.org/x/sys/unix"},
 	"cmd/pawl/internal/demo":     {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
 	"cmd/pawl/internal/timeline": {"item", "journal"},

@@ -27,9 +27,9 @@ func TestOpenSchema1(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []journal.RunInfo{
-		{Run: "fork", Session: "other", Head: 11},
-		{Run: "failed", Head: 4},
-		{Run: "waiting", Session: "chat", Head: 7, Inbox: 1},
+		{Agent: "support", Run: "fork", Session: "other", Head: 11},
+		{Agent: "support", Run: "failed", Head: 4},
+		{Agent: "support", Run: "waiting", Session: "chat", Head: 7, Inbox: 1},
 		{Run: "ended", Session: "chat", Head: 9, Ended: true},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(journal.RunInfo{}, "Created", "Updated")); diff != "" {

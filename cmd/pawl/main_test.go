@@ -9,10 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/internal/pgtest"
@@ -61,7 +63,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "sqlite": sqlite, "query": query, "model": model, "foreign-run": foreignRun,
-			"head-of": headOf, "postgres": postgres,
+			"head-of": headOf, "postgres": postgres, "until": until,
 		},
 	})
 }
@@ -80,6 +82,21 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if want, err := strconv.Atoi(args[0]); err != nil || code != want {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// until runs a command until its output matches: until REGEXP COMMAND ARGS...
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile(args[0])
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(args[1], args[2:]...)
+		out := ts.ReadFile("stdout")
+		if err == nil && want.MatchString(out) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("after a minute %v says\n%s%v", args[1:], out, err)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 const runsLong = `Lists the runs of a store, the newest first. The status is one of
 
   running      a process drives the run now
+  queued       it was submitted, and no worker has begun it
   interrupted  no process drives it, and it is not at its end: resume it
   waiting      it waits for a decision
   decided      it waited, the decision is made: resume it
@@ -97,6 +98,9 @@ func describe(ctx context.Context, st store, info journal.RunInfo) listed {
 func standing(ctx context.Context, st store, info journal.RunInfo, state *pawl.RunState) (string, error) {
 	switch status := state.Status(); status {
 	case pawl.StatusRunning:
+		if info.Head == 1 {
+			return "queued", nil
+		}
 		if info.Holder == nil || owner.Gone(info.Holder.Owner) {
 			return "interrupted", nil
 		}
