@@ -59,8 +59,8 @@ var mayImport = map[string][]string{
 
 	// Programs. The command knows no more of a run than any other program could, and the
 	// verifier shares no code with what it verifies.
-	"cmd/pawl-verify": {},
-	"cmd/pawl":        {"cmd/pawl/internal/cli"},
+	"cmd/pawl-verify":             {},
+	"cmd/pawl":                    {"cmd/pawl/internal/cli"},
 	"cmd/pawl/internal/agentfile": {".", "item", "model", "models/openai", "go.yaml.in/yaml/v4"},
 	"cmd/pawl/internal/cli": {".", "cmd/pawl/internal/agentfile", "cmd/pawl/internal/demo", "cmd/pawl/internal/timeline", "item", "journal", "journal/audit", "model",
 		"models/openai", "session", "sqlstore", "sqlstore/pgstore", "internal/owner", "github.com/mattn/go-isatty", "github.com/spf13/cobra", "golang.org/x/sys/unix"},
