@@ -51,7 +51,7 @@ func writeQueries() []string {
 		sqlSavepoint, sqlRollbackTo, sqlReleaseStep, sqlLend, sqlTakeBack,
 		sqlNewRun, sqlRun, sqlClaim, sqlFree, sqlRenew, sqlRelease,
 		sqlAdvance, sqlCreate, sqlFact, sqlBind, sqlLane, sqlEnd, sqlSessionRival, sqlConversationRival,
-		sqlPost, sqlEntry, sqlConsume,
+		sqlPost, sqlEntry, sqlConsume, sqlPrunable, sqlPruneRun, sqlPruneFacts, sqlPruneInbox,
 		sqlTouchSession, sqlMessage, sqlBatch, sqlPop, sqlClearMessages, sqlClearSession,
 	}
 }
@@ -60,7 +60,7 @@ func writeQueries() []string {
 func readQueries() []string {
 	return []string{
 		sqlHead, sqlFacts, sqlInbox,
-		sqlList, sqlListOpen, sqlListSession, sqlListSessionOpen, sqlListDue, sqlListSessionDue, sqlListHeld, sqlNext,
+		sqlList, sqlListOpen, sqlListSession, sqlListSessionOpen, sqlListDue, sqlListSessionDue, sqlListHeld, sqlNext, sqlEnded,
 		sqlNewest,
 	}
 }

@@ -17,7 +17,7 @@ const (
 	lieRecover lie = "recover" // the far side says of every charge that it did not happen
 	lieExpiry  lie = "expiry"  // approvals expire long before their time
 	lieDeliver lie = "deliver" // what is delivered is not what was sent
-	lieAlone   lie = "alone"   // nobody supervises
+	lieAlone   lie = "alone"   // nobody works
 )
 
 var lies = []lie{liePay, lieBook, lieLate, lieRecover, lieExpiry, lieDeliver, lieAlone}

@@ -5,7 +5,7 @@
 // campaign: it hands out work (start a run, resume it, decide about its calls, deliver a result that comes later, cancel the
 // run), often the same run to two processes at once, and kills. It stops processes, too, and lets them go on when others have
 // taken their runs over. As a worker, which it runs as a process of its own, it has a Runner, some agents and the store, and
-// does what it is handed. Two of the workers supervise the store beside that, and some runs are left to them. Some workers claim
+// does what it is handed. Two of the workers take up runs (Runner.Work) beside that, and some runs are left to them. Some workers claim
 // runs as if from another host, so that nobody can know when they are dead. With -postgres the store is a PostgreSQL server of the
 // campaign's own, which is killed, too.
 //
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	f.IntVar(&o.parallel, "parallel", 3, "runs that a process drives at a time")
 	f.StringVar(&o.dir, "dir", "", "keep the files here instead of in a directory that is removed if all is well")
 	f.StringVar(&o.pawl, "pawl", "", "the command pawl, which then takes a part of the decisions")
-	f.IntVar(&o.supervisors, "supervisors", 2, "how many of the workers supervise the store")
+	f.IntVar(&o.supervisors, "supervisors", 2, "how many of the workers take up runs")
 	f.DurationVar(&o.patience, "patience", time.Minute, "how long all runs together may get nowhere when nobody is killed any more")
 	f.BoolVar(&o.postgres, "postgres", false, "keep the runs in a PostgreSQL server, which is killed, too")
 	f.Var(&o.lie, "lie", "a way to break what is checked, one of "+fmt.Sprint(lies)+": there must be violations then")

@@ -15,7 +15,7 @@ import (
 // slotOf is the place that a worker has among those that work at a time.
 func slotOf(number, workers int) int { return number % workers }
 
-// role draws what a worker does beside its tasks. Those in the first places supervise; some of the others recover once, as a
+// role draws what a worker does beside its tasks. Those in the first places take up runs; some of the others recover once, as a
 // service does that has no supervisor.
 func (p *parent) role(slot int, rnd *rand.Rand) (args []string) {
 	if slot < p.o.supervisors && p.o.lie != lieAlone {

@@ -62,6 +62,18 @@ func (s *store) Claim(ctx context.Context, run string, req journal.ClaimRequest)
 	return c, err
 }
 
+// Next implements journal.Driver.
+func (s *store) Next(ctx context.Context, req journal.NextRequest) (next *journal.Next, err error) {
+	if s.elsewhere != "" {
+		req.Owner.Host = s.elsewhere
+	}
+	err = s.death.around(func() error {
+		next, err = s.database.Next(ctx, req)
+		return err
+	})
+	return next, err
+}
+
 // Renew implements journal.Driver.
 func (s *store) Renew(ctx context.Context, run string, epoch uint64, ttl time.Duration) error {
 	return s.death.around(func() error { return s.database.Renew(ctx, run, epoch, ttl) })

@@ -83,7 +83,7 @@ func work(ctx context.Context, args []string) error {
 	return errors.Join(err, st.Close(), beside.Close())
 }
 
-// live does tasks, and supervises the store for as long as there are any.
+// live does tasks, and takes up runs for as long as there are any.
 func (w *worker) live(ctx context.Context, parallel int) (err error) {
 	watching, stop := context.WithCancel(ctx)
 	var watch, group sync.WaitGroup
@@ -91,9 +91,9 @@ func (w *worker) live(ctx context.Context, parallel int) (err error) {
 	opts.Parallel, opts.Failed = parallel+1, true
 	opts.Options = func(string) *pawl.RunOptions { return &pawl.RunOptions{ToolNotFound: pawl.TellModel} }
 	opts.Each = func(run pawl.RecoveredRun) { w.tell(watching, run) }
-	var supervised error
+	var worked error
 	if w.supervise {
-		watch.Go(func() { supervised = w.runner.Work(watching, opts) })
+		watch.Go(func() { worked = w.runner.Work(watching, opts) })
 	}
 	if w.recover {
 		group.Go(func() { w.runner.Recover(ctx, &opts.RecoverOptions) }) // what went wrong is told
@@ -104,7 +104,7 @@ func (w *worker) live(ctx context.Context, parallel int) (err error) {
 	group.Wait()
 	stop()
 	watch.Wait()
-	return supervised
+	return worked
 }
 
 // tell reports what became of a run that was taken up.

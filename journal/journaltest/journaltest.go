@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) journal.Driver) {
 		{"S9.26 next", next},
 		{"S9.27 order of the next", nextOrder},
 		{"S9.28 another run for each", nextForEach},
+		{"S9.29 pruning", prune},
 	} {
 		t.Run(clause.name, func(t *testing.T) {
 			clause.check(&store{T: t, Driver: open(t), ctx: t.Context()})

@@ -62,6 +62,7 @@ type mutant struct {
 	read    func(ctx context.Context, run string, after uint64) ([]journal.Record, error)
 	post    func(run string, e journal.Entry, err error) error
 	list    func([]journal.RunInfo)
+	prune   func(ctx context.Context, before time.Time) (int, error)
 	next    func(ctx context.Context, req journal.NextRequest) (*journal.Next, error)
 	backend func() string
 
@@ -172,6 +173,14 @@ func (m *mutant) Next(ctx context.Context, req journal.NextRequest) (*journal.Ne
 		return m.next(ctx, req)
 	}
 	return m.Memory.Next(ctx, req)
+}
+
+// Prune implements journal.Pruner.
+func (m *mutant) Prune(ctx context.Context, before time.Time) (int, error) {
+	if m.prune != nil {
+		return m.prune(ctx, before)
+	}
+	return m.Memory.Prune(ctx, before)
 }
 
 // seize claims a run that may be claimed.
@@ -433,6 +442,20 @@ var mutants = map[string]struct {
 			var err error
 			last, err = m.Memory.Next(ctx, req)
 			return last, err
+		}
+	}},
+	"prunes all that is old": {[]string{"S9.29"}, func(m *mutant) {
+		m.prune = func(ctx context.Context, before time.Time) (int, error) {
+			infos, err := m.Memory.List(ctx, journal.Query{Limit: 1000})
+			for _, info := range infos {
+				if c, err := m.seize(ctx, info.Run, journal.ClaimRequest{TTL: time.Hour}); err == nil && !info.Ended && info.Updated.Before(before) {
+					end := journal.Encode(journal.Fact{Body: &journal.Finished{}}, [16]byte{})
+					_ = m.Memory.Append(ctx, info.Run, c.Epoch, c.Head, []journal.Record{end})
+				}
+				_ = m.Memory.Release(ctx, info.Run, info.Head, journal.Rest{})
+			}
+			n, _ := m.Memory.Prune(ctx, before)
+			return n, err
 		}
 	}},
 	"has no name": {[]string{"S9.21"}, func(m *mutant) { m.backend = func() string { return "" } }},

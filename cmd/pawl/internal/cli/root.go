@@ -58,7 +58,7 @@ func (a *app) root() *cobra.Command {
 		return &usageError{err}
 	})
 	root.AddCommand(a.demoCommand(), a.runsCommand(), a.unsettledCommand(), a.showCommand(), a.approveCommand(), a.rejectCommand(), a.settleCommand(),
-		a.resumeCommand(), a.submitCommand(), a.workCommand(), a.auditCommand(), a.verifyCommand(), a.proveCommand(), a.sampleCommand())
+		a.resumeCommand(), a.submitCommand(), a.workCommand(), a.pruneCommand(), a.auditCommand(), a.verifyCommand(), a.proveCommand(), a.sampleCommand())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = a.usage(cmd.Args)
 	}

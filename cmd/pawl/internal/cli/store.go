@@ -27,6 +27,7 @@ func (a *app) storePath() string {
 // A store is what the commands need of one, in a file or in a database.
 type store interface {
 	journal.Driver
+	journal.Pruner
 	Close() error
 }
 
