@@ -101,6 +101,8 @@ tools:
 	{ echo "missing: gcc (or another C compiler in CC, and CGO_ENABLED=1); the race detector needs it"; exit 1; }
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	{ echo "missing: a PostgreSQL server (on Debian: apt-get install postgresql); the tests of pgstore start one of their own"; exit 1; }
+	@command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || \
+	{ echo "missing: pgbouncer (on Debian: apt-get install pgbouncer); the tests of pgstore start one of their own"; exit 1; }
 
 build:
 	$(GO) build ./...

@@ -25,7 +25,9 @@
 // The store works through PgBouncer in transaction mode: it keeps nothing on a connection from
 // one transaction to the next, but for statements that are prepared. PgBouncer before 1.21
 // does not know those: add default_query_exec_mode=exec to the URL. LISTEN does not work
-// there: a worker sees decisions when it looks the next time.
+// there: a worker sees decisions when it looks the next time, unless Options.ListenURL is the
+// URL of the server itself, which takes one connection a worker. A search_path belongs to the role
+// or the database then (ALTER ROLE ... SET), not to the URL, whose parameters PgBouncer refuses.
 //
 // # Layout
 //

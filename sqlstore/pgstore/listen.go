@@ -11,12 +11,12 @@ import (
 var _ journal.Listener = (*Store)(nil)
 
 // Listen implements journal.Listener, on a connection of its own. Behind PgBouncer in
-// transaction mode nothing is heard.
+// transaction mode nothing is heard; see Options.ListenURL.
 func (s *Store) Listen(ctx context.Context, posted func()) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, s.config.ConnConfig.Copy())
+	conn, err := pgx.ConnectConfig(ctx, s.listens.Copy())
 	if err != nil {
 		return fault("connect", err)
 	}

@@ -22,7 +22,7 @@ import (
 // Store is a database of runs and sessions. It implements journal.Driver and
 // journal.Transactor and is safe for concurrent use.
 type Store struct {
-	config  *pgxpool.Config
+	listens *pgx.ConnConfig
 	pool    *pgxpool.Pool
 	sql     *sql.DB // over the pool, to lend transactions
 	backend string
@@ -39,6 +39,10 @@ type Options struct {
 	// UnsafeAsyncCommit accepts a server whose synchronous_commit is off: a crash of the
 	// server may lose the last commits, and an effect that was recorded may be repeated.
 	UnsafeAsyncCommit bool
+	// ListenURL is the URL of the same database for Listen, if the one of the store goes through a
+	// pooler that does not know LISTEN, as PgBouncer in transaction mode. Empty means the URL
+	// of the store.
+	ListenURL string
 }
 
 // Errors of opening and using a store.
@@ -75,7 +79,12 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	if opts == nil || !opts.UnsafeAsyncCommit {
 		config.AfterConnect = refuseAsyncCommit
 	}
-	s := &Store{config: config}
+	s := &Store{listens: config.ConnConfig}
+	if opts != nil && opts.ListenURL != "" {
+		if s.listens, err = pgx.ParseConfig(opts.ListenURL); err != nil {
+			return nil, fmt.Errorf("pawl: the URL to listen at: %w", err)
+		}
+	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fault("open", err)
 	}
@@ -209,6 +218,8 @@ func fault(op string, err error) error {
 	switch sqlState(err) {
 	case "28000", "28P01", "42501", "25006":
 		return fmt.Errorf("%w: %s: %w", ErrAccess, op, err)
+	case "26000", "42P05":
+		return fmt.Errorf("pawl: store: %s: the database is behind a pooler that does not know prepared statements, as PgBouncer before 1.21; add default_query_exec_mode=exec to its URL: %w", op, err)
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return fmt.Errorf("%w: %s: %w", ErrUnreachable, op, err)
