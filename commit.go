@@ -175,14 +175,9 @@ func (d *drive) take(entries []journal.Entry, now time.Time) (stepped bool, err 
 			return stepped, err
 		}
 		f.Time = now.UnixMilli()
-		if s, ok := f.Body.(*journal.Settled); ok && !saysWhat(s) || d.says(f.Frame, f.Body) {
-			d.consume = append(d.consume, e.Key)
-			continue
-		}
-		switch err := d.m.Check(f); {
+		switch took, err := d.m.Take(f); {
 		case err == nil:
-			d.m.Step(f)
-			stepped = true
+			stepped = stepped || took
 			if _, ok := f.Body.(*journal.Cancelled); ok {
 				d.cancelClosed()
 			}

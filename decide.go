@@ -34,6 +34,9 @@ func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) 
 	if err := s.submit(ctx, r.store(), decisions); err != nil {
 		return err
 	}
+	if err := r.tellEngine(ctx, run); err != nil {
+		return s.refused(err)
+	}
 	if !s.finds(decisions) {
 		return nil
 	}
@@ -151,6 +154,9 @@ func (r *Runner) Cancel(ctx context.Context, run, by, why string) error {
 	}
 	if d, ok := r.active.Load(run); ok {
 		d.(*drive).wakeUp()
+	}
+	if err := r.tellEngine(ctx, run); err != nil {
+		return s.refused(err)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 // it and does it. All of it but the tools' bodies runs on the caller's goroutine.
 type drive struct {
 	r       *Runner
+	engine  Engine // that the run is handed over to; nil if it is driven here
 	store   journal.Driver
 	root    *frame
 	frames  map[string]*frame // of the nested runs that were driven here, by name
@@ -74,6 +75,9 @@ type drive struct {
 	handed            []machine.Effect // not started yet
 	left              bool             // a body was left running
 	unread            int              // entries of the inbox that were seen last and left there
+
+	stepper *Stepper // that has the drive for its steps; nil otherwise
+	renewed bool     // the context value was replaced
 }
 
 // outcome is how an effect ended.

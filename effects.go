@@ -13,14 +13,12 @@ import (
 	"github.com/pawl-agents/pawl/model"
 )
 
-// start starts an effect. Tools, questions about calls and waits go on beside the driver;
-// everything else has ended when start returns. An error stops the driving.
+// start starts an effect, unless something keeps the drive from it. An error stops the driving.
 func (d *drive) start(e machine.Effect) error {
 	f, err := d.frame(e.Frame)
 	if err != nil {
 		return err
 	}
-	of := effectRef{e.Frame, e.ID}
 	if d.hooked && e.ID.Kind == journal.EffectModel && f.tellsStart(e.ID.N) {
 		if err := d.commit(nil); err != nil {
 			return err
@@ -32,6 +30,15 @@ func (d *drive) start(e machine.Effect) error {
 	case e.ID.Kind == journal.EffectPrepare && e.Frame == "" && len(d.m.Pending()) > 0: // a hook added it
 		f.m.Withdrawn(e.ID)
 		return nil
+	}
+	return d.carry(f, e)
+}
+
+// carry carries out an effect. Tools, questions about calls and waits go on beside the driver;
+// everything else has ended when start returns. An error stops the driving.
+func (d *drive) carry(f *frame, e machine.Effect) error {
+	of := effectRef{e.Frame, e.ID}
+	switch {
 	case e.ID.Kind == journal.EffectTool:
 		return f.startTool(e)
 	case e.ID.Kind == journal.EffectWait:
@@ -291,21 +298,11 @@ func (d *drive) giveUp(all bool) {
 	}
 }
 
-// mayBeUnwanted says that the outcome may answer nothing that is open any more.
-func (o outcome) mayBeUnwanted() bool {
-	switch o.of.id.Kind {
-	case journal.EffectTool, journal.EffectEnter, journal.EffectLeave, journal.EffectWait:
-		return true
-	}
-	return isReconcileOfCall(o.of.id) || isGuard(o.of.id)
-}
-
 // settle steps the outcomes that arrived.
 func (d *drive) settle(now time.Time) error {
 	queue := d.queue
 	d.queue = d.queue[:0]
 	for _, o := range queue {
-		f := d.m.Frame(o.of.frame)
 		if d.isBeside(o.of) {
 			d.beside--
 			delete(d.requests, o.of)
@@ -313,37 +310,25 @@ func (d *drive) settle(now time.Time) error {
 		if o.raw {
 			o = d.ending(o.of, o.body, o.err)
 		}
-		if o.body == nil {
-			f.Ended(o.of.id)
-			d.drained = time.Time{}
-			continue
-		}
-		if b, ok := d.bodies[o.of]; ok {
+		if b, ok := d.bodies[o.of]; ok && o.body != nil {
 			b.cancel()
 			delete(d.bodies, o.of)
 		}
 		if failed, ok := o.body.(*journal.Failed); ok && o.err != nil && failed.RetryAt == 0 {
 			d.caused(failed, o.err)
 		}
-		if d.says(o.of.frame, o.body) {
-			f.Ended(o.of.id)
-			continue
-		}
-		fact := journal.Fact{Frame: o.of.frame, Time: now.UnixMilli(), Body: o.body}
-		if _, ok := o.body.(*journal.Started); ok {
-			fact.Frame = machine.FrameName(o.of.frame, o.of.id)
-		}
-		switch err := d.m.Check(fact); {
-		case errors.Is(err, machine.ErrNotDue) && o.mayBeUnwanted():
-			// It answers nothing that is open any more [M2.5].
-			f.Ended(o.of.id)
-			continue
-		case err != nil:
+		stepped, err := d.m.End(o.of.frame, o.of.id, o.body, now.UnixMilli())
+		if err != nil {
 			return because(fmt.Errorf("pawl: the outcome of %s does not fit the run", o.of), err)
 		}
-		d.m.Step(fact)
+		if !stepped {
+			if o.body == nil {
+				d.drained = time.Time{}
+			}
+			continue
+		}
 		if h, ok := o.body.(*journal.Handled); ok && h.Declined {
-			d.caused(f.Declined(), o.err)
+			d.caused(d.m.Frame(o.of.frame).Declined(), o.err)
 		}
 		if t, ok := o.body.(*journal.Transferred); ok {
 			if err := d.transferred(o.of.frame, t.Agent); err != nil {
@@ -352,13 +337,6 @@ func (d *drive) settle(now time.Time) error {
 		}
 	}
 	return nil
-}
-
-// says reports whether the ledger has the outcome of a call already: its late result, and what
-// the far side says of it, may both come.
-func (d *drive) says(frame string, b journal.Body) bool {
-	s, ok := b.(*journal.Settled)
-	return ok && !s.Output.IsZero() && d.outputOf(frame, s.ID) == s.Output
 }
 
 // halt stops the driving: bodies are cancelled and awaited for a grace, their outcomes

@@ -62,11 +62,7 @@ func (e *LostRangeError) Unwrap() error { return e.Err }
 // run. Errors are *RunError.
 func (r *Runner) Watch(ctx context.Context, run string, from Cursor) iter.Seq2[WatchEvent, error] {
 	return func(yield func(WatchEvent, error) bool) {
-		f := &follower{r: r, ctx: ctx, run: run, from: from, m: machine.New()}
-		f.yield = func(ev WatchEvent) bool {
-			f.gone = f.gone || !yield(ev, nil)
-			return !f.gone
-		}
+		f := r.newFollower(ctx, run, from, func(ev WatchEvent) bool { return yield(ev, nil) })
 		if err := f.follow(); err != nil && !f.gone {
 			if _, ok := errors.AsType[*RunError](err); !ok {
 				err = &RunError{Run: run, Err: err}
@@ -85,11 +81,22 @@ type follower struct {
 	m     *machine.Machine
 	yield func(WatchEvent) bool
 	gone  bool // the reader left
+	// agentOf finds an agent of a run with the agent root.
+	agentOf func(root, key string) *Agent
 
 	records ledger
 	last    [32]byte // hash of the last record
 	at      Cursor   // behind what was shown or passed over
 	failure *journal.Failed
+}
+
+func (r *Runner) newFollower(ctx context.Context, run string, from Cursor, yield func(WatchEvent) bool) *follower {
+	f := &follower{r: r, ctx: ctx, run: run, from: from, m: machine.New(), agentOf: r.lookUp}
+	f.yield = func(ev WatchEvent) bool {
+		f.gone = f.gone || !yield(ev)
+		return !f.gone
+	}
+	return f
 }
 
 // How often a follower reads the store when nothing tells it that something was recorded.
@@ -179,7 +186,7 @@ func (f *follower) fact(rec *journal.Record) error {
 		show(&RunStarted{Run: s.Run})
 		show(&AgentUpdated{Agent: f.agent(s.Agent)})
 	}
-	showFact(f.m, fact, func(m *machine.Frame, key string) *Agent { return f.r.lookUp(m.Started().Agent, key) }, show)
+	showFact(f.m, fact, func(m *machine.Frame, key string) *Agent { return f.agentOf(m.Started().Agent, key) }, show)
 	if failure := f.m.Failure(); failure != f.failure {
 		if f.failure = failure; failure != nil {
 			show(&RunFailed{Err: &FailedError{Code: failure.Code, Text: failure.Error}})
@@ -193,7 +200,7 @@ func (f *follower) passes(at Cursor) bool {
 	return f.gone || at.Fact < f.from.Fact || at.Fact == f.from.Fact && at.Event <= f.from.Event
 }
 
-func (f *follower) agent(key string) *Agent { return f.r.lookUp(f.m.Started().Agent, key) }
+func (f *follower) agent(key string) *Agent { return f.agentOf(f.m.Started().Agent, key) }
 
 // status shows that the run waits, or has ended, after which nothing is to be seen.
 func (f *follower) status() (over bool, err error) {

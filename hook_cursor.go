@@ -13,7 +13,7 @@ import (
 
 // enlist is called behind the claim that a drive steps.
 func (d *drive) enlist() {
-	if d.hooked = d.root.team.hooked(d.root.opts); !d.hooked {
+	if d.hooked = d.engine == nil && d.root.team.hooked(d.root.opts); !d.hooked {
 		return
 	}
 	d.untold, d.untoldEnd = d.leftUntold()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -50,6 +51,12 @@ func (d *drive) record(frame string, s *journal.Settled) {
 	if !d.post(frame, s) {
 		return
 	}
+	if d.stepper != nil {
+		if d.stepper.opts.Late != nil {
+			d.stepper.opts.Late(d.claimedRun)
+		}
+		return
+	}
 	for _, pause := range latePauses {
 		if err := d.r.recordLate(d.bg, d.claimedRun); !errors.Is(err, ErrClaimed) {
 			return
@@ -61,7 +68,7 @@ func (d *drive) record(frame string, s *journal.Settled) {
 // post puts an outcome in the run's inbox, if it says what happened, and reports whether it
 // stands there.
 func (d *drive) post(frame string, s *journal.Settled) bool {
-	if !saysWhat(s) {
+	if !machine.SaysWhat(s) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(d.bg, lateTimeout)
@@ -74,11 +81,6 @@ func (d *drive) post(frame string, s *journal.Settled) bool {
 	err := d.store.Post(ctx, d.claimedRun, journal.Entry{Key: key, Body: journal.Encode(f, newSalt())})
 	var posted *journal.EntryError // another process did, at another time
 	return err == nil || errors.As(err, &posted)
-}
-
-// saysWhat reports whether an outcome is one that a late body can have.
-func saysWhat(s *journal.Settled) bool {
-	return s.ID.A > 0 && (s.Outcome == journal.Done || s.Outcome == journal.ToolFailed)
 }
 
 // postUnsaved posts the outcomes of bodies that the run store did not take, in case it can

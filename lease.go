@@ -22,10 +22,13 @@ func (r *Runner) lease() time.Duration {
 	return DefaultLease
 }
 
-// take claims the run, under an epoch larger than above. A live claim whose owner is known to
-// be gone is taken over.
-func (r *Runner) take(ctx context.Context, run string, above uint64) (*granted, error) {
+// take claims the run, under an epoch larger than above, for this process or in the name of an
+// engine. A live claim whose owner is known to be gone is taken over.
+func (r *Runner) take(ctx context.Context, run string, above uint64, e Engine) (*granted, error) {
 	req := journal.ClaimRequest{Owner: owner.Self(), TTL: r.lease(), Above: above}
+	if e != nil {
+		req.Owner, req.TTL = engineOwner(e.Name()), engineLease
+	}
 	from := time.Now()
 	c, err := r.store().Claim(ctx, run, req)
 	var held *journal.ClaimedError
@@ -37,7 +40,7 @@ func (r *Runner) take(ctx context.Context, run string, above uint64) (*granted, 
 	if errors.As(err, &held) {
 		err = because(ErrClaimed, err)
 	}
-	return &granted{c, from}, err
+	return &granted{c, from, req.Owner}, err
 }
 
 // claim takes the run, unless it was taken for this drive, and folds its ledger.
@@ -45,12 +48,12 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 	c := d.granted
 	if d.granted = nil; c == nil {
 		var err error
-		if c, err = d.r.take(ctx, run, above); err != nil {
+		if c, err = d.r.take(ctx, run, above, d.engine); err != nil {
 			return err
 		}
 	}
 	d.epoch, d.claimedRun = c.Epoch, run
-	d.claimed = &journal.Claimed{Epoch: c.Epoch, Owner: owner.Self()}
+	d.claimed = &journal.Claimed{Epoch: c.Epoch, Owner: c.owner}
 	d.keep(c.from)
 	if c.Head == 0 {
 		return nil
@@ -78,6 +81,9 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 // for a cancellation then.
 func (d *drive) keep(from time.Time) {
 	ttl := d.r.lease()
+	if d.engine != nil {
+		ttl = engineLease
+	}
 	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
 	d.keeper.start(ttl/3, func() bool {
 		if err := d.renew(ttl); err != nil {
@@ -212,19 +218,12 @@ func (d *drive) stopped() bool { return d.caller.Err() != nil || d.gone }
 
 // wakes returns when time alone is a reason to look at a run that waits: an approval expires,
 // or a decision that came too early may be taken. Zero is never.
-func wakes(m *machine.Machine, inbox int) (at time.Time) {
-	earlier := func(ms int64) {
-		if t := time.UnixMilli(ms); ms > 0 && (at.IsZero() || t.Before(at)) {
-			at = t
-		}
+func wakes(m *machine.Machine, inbox int) time.Time {
+	at := m.Wakes(inbox)
+	if at == 0 {
+		return time.Time{}
 	}
-	earlier(m.Deadline())
-	for _, in := range m.Interruptions() {
-		if inbox > 0 {
-			earlier(in.NotBefore)
-		}
-	}
-	return at
+	return time.UnixMilli(at)
 }
 
 // release ends the claim, which says that nothing started under it can still act. If

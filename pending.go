@@ -46,6 +46,9 @@ func (r *Runner) AddInput(ctx context.Context, run string, input Input) error {
 	if d, driven := r.active.Load(run); driven {
 		d.(*drive).nudged.Store(true)
 	}
+	if err := r.tellEngine(ctx, run); err != nil {
+		return s.refused(err)
+	}
 	if err := r.awaitInput(ctx, run, rec); err != nil {
 		return s.refused(err)
 	}

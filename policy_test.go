@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 
 	"internal/jsonscan": {},
 	"internal/machine":  {"item", "journal"},
+	"internal/steps":    {"internal/machine", "journal"},
 	"internal/group":    {},
 	"internal/lent":     {},
 	"internal/listing":  {"journal"},

@@ -23,6 +23,9 @@ func (a *Agent) model(opts *RunOptions) model.Model {
 
 // resume opens a run that has begun.
 func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) error {
+	if err := d.checkEngine(opts); err != nil {
+		return err
+	}
 	var given *RunState
 	var run string
 	switch from := from.(type) {

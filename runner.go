@@ -31,6 +31,13 @@ const (
 type Runner struct {
 	// Store keeps the ledgers; nil means memory.
 	Store journal.Driver
+	// Engine, when not nil, drives the runs elsewhere, and this Runner only begins them, decides on
+	// them and waits for them. Run, Stream, Resume and ResumeStream then return when the run has
+	// ended, waits or has failed, as they do without; a context that ends stops the waiting, and
+	// the run goes on. Options that are functions do not travel: they are refused here, and given
+	// to the workers. StopAfterTurn does nothing, and what drives the runs of a store needs a Runner
+	// without an engine.
+	Engine Engine
 	// Agents are found by key when a run is resumed without one.
 	Agents []*Agent
 	// Sessions finds the session of a stored run when a resume names none. It
@@ -150,7 +157,12 @@ func (r *Runner) drive(ctx context.Context, emit func(Event) bool, open func(*dr
 	}
 	d := r.newDrive(ctx, emit)
 	defer d.cancel(nil)
-	if err := d.opened(open); err != nil {
+	d.engine = r.Engine
+	err := d.opened(open)
+	switch {
+	case d.engine != nil:
+		return d.onEngine(err)
+	case err != nil:
 		return nil, err
 	}
 	return d.run()
@@ -176,6 +188,9 @@ func (d *drive) opened(open func(*drive) error) (err error) {
 
 // begin opens a new run, or attaches to the one that has the id.
 func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunOptions) error {
+	if err := d.checkEngine(opts); err != nil {
+		return err
+	}
 	started, err := d.prepare(agent, input, opts)
 	if err != nil {
 		return err

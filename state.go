@@ -64,6 +64,24 @@ func (l *ledger) list() []journal.Record {
 	return l.parts[0]
 }
 
+// behind returns the records behind number n.
+func (l *ledger) behind(n int) []journal.Record {
+	from := l.size
+	i := len(l.parts)
+	for i > 0 && from > n {
+		i--
+		from -= len(l.parts[i])
+	}
+	parts := l.parts[i:]
+	switch {
+	case from >= l.size:
+		return nil
+	case len(parts) == 1:
+		return parts[0][n-from:]
+	}
+	return slices.Concat(parts...)[n-from:]
+}
+
 // ledgerOf returns the ledger of these records.
 func ledgerOf(records []journal.Record) (l ledger) {
 	l.add(records[:len(records):len(records)])

@@ -13,10 +13,18 @@ import (
 // that the store has is the run's if it was started with the same input, agent and
 // conversation, else ErrRunExists: a submission may be repeated. Of the options the run keeps what a resume
 // cannot change, its Context if there is a ContextCodec, and Queue, Priority and StartAt; the
-// rest is what the worker's Options say.
+// rest is what the worker's Options say. A Runner with an Engine has that drive the run.
 func (r *Runner) Submit(ctx context.Context, agent *Agent, input Input, opts *RunOptions) (run string, err error) {
 	if err := r.check(); err != nil {
 		return "", err
+	}
+	if r.Engine != nil && opts != nil {
+		if err := opts.checkEngine(); err != nil {
+			return "", err
+		}
+		if !opts.StartAt.IsZero() {
+			return "", &ConfigError{Field: "RunOptions.StartAt", Problem: "is for runs that Work drives; the runner has an engine"}
+		}
 	}
 	d := r.newDrive(ctx, nil)
 	defer d.cancel(nil)
@@ -24,6 +32,9 @@ func (r *Runner) Submit(ctx context.Context, agent *Agent, input Input, opts *Ru
 		run, err = d.submit(ctx, agent, input, opts.orDefault())
 		return err
 	})
+	if err == nil && r.Engine != nil {
+		err = r.Engine.Start(ctx, run)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -27,6 +27,9 @@ func (r *Runner) newWorker(opts *RecoverOptions) (*worker, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
+	if r.Engine != nil {
+		return nil, &ConfigError{Field: "Runner.Engine", Problem: "drives the runs; a Runner that recovers, supervises or works has none"}
+	}
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
@@ -78,7 +81,8 @@ func owned(info journal.RunInfo) bool { return info.Holder != nil && !owner.Gone
 // granted is a claim that was made before its run was opened.
 type granted struct {
 	journal.Claim
-	from time.Time // its lease begins here or later
+	from  time.Time // its lease begins here or later
+	owner journal.Owner
 }
 
 // claimOf claims a run that has no owner.
@@ -89,7 +93,7 @@ func (r *Runner) claimOf(ctx context.Context, info journal.RunInfo) (*granted, e
 	}
 	from := time.Now()
 	c, err := r.store().Claim(ctx, info.Run, req)
-	return &granted{c, from}, err
+	return &granted{c, from, req.Owner}, err
 }
 
 // takeUp claims a run and drives it on, on a goroutine of its own. done is told whether it

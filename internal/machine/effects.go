@@ -72,15 +72,69 @@ func (f *Frame) Ended(id journal.EffectID) {
 func (f *Frame) Withdrawn(id journal.EffectID) { f.landed(id) }
 
 // hand gives an effect to the driver unless it was handed out before [M2.3].
-func (f *Frame) hand(e Effect) bool {
-	if _, before := f.handed[e.ID]; before {
+func (f *Frame) hand(id journal.EffectID) bool {
+	if _, before := f.handed[id]; before {
 		return false
 	}
-	f.handed[e.ID] = true
+	f.handed[id] = true
 	f.flies(1)
-	e.Frame = f.name
-	f.m.effects = append(f.m.effects, e)
+	f.m.effects = append(f.m.effects, f.Effect(id))
 	return true
+}
+
+// Effect returns an effect that is due. What it carries follows from its id and the ledger, so
+// that whoever has both can carry it out, in another process too [M2.6].
+func (f *Frame) Effect(id journal.EffectID) Effect {
+	e := Effect{Frame: f.name, ID: id}
+	t := &f.turn
+	switch id.Kind {
+	case journal.EffectPrepare:
+		e.View, e.From = f.base()
+		e.Upto = f.settled
+	case journal.EffectModel:
+		e.View, e.From, e.Upto, e.Previous = t.view, t.from, t.upto, f.chain.id
+	case journal.EffectSession:
+		if f.open != nil {
+			e.From, e.Upto = f.persisted, f.open.upto
+		}
+	case journal.EffectTool, journal.EffectEnter, journal.EffectLeave:
+		f.ofCall(&e, id.P)
+	case journal.EffectReconcile:
+		switch {
+		case id.P == ReconcileModel:
+			e.About, e.View, e.From, e.Upto = f.modelID(), t.view, t.from, t.upto
+		case id.P >= ReconcileCall:
+			f.ofCall(&e, id.P-ReconcileCall)
+		case f.open != nil:
+			e.About, e.From, e.Upto = f.open.id(), f.persisted, f.open.upto
+		}
+	case journal.EffectWait:
+		e.Until = t.retryAt
+		if id.P > 0 {
+			f.ofCall(&e, id.P-1)
+		}
+	}
+	return e
+}
+
+// ofCall fills in what an effect carries that is about the call at a position.
+func (f *Frame) ofCall(e *Effect, p int) {
+	c := f.find(journal.EffectID{Kind: journal.EffectTool, N: e.ID.N, P: p})
+	if c == nil {
+		return
+	}
+	switch e.ID.Kind {
+	case journal.EffectTool:
+		e.Key, e.NotAfter = f.KeyOf(c.id), c.notAfter
+	case journal.EffectEnter:
+		e.Key, e.About = f.KeyOf(c.id), c.id
+	case journal.EffectLeave:
+		e.About = c.id
+	case journal.EffectReconcile:
+		e.Key, e.About = f.KeyOf(c.id), c.last()
+	case journal.EffectWait:
+		e.Until = c.blocked
+	}
 }
 
 // landed takes an effect out of flight: its outcome is known, or no longer wanted.

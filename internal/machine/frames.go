@@ -129,11 +129,11 @@ func (f *Frame) unsure() bool {
 func (f *Frame) stepAgent(c *call) bool {
 	switch {
 	case c.state == callLeaving:
-		return f.hand(Effect{ID: leaveID(c), About: c.id})
+		return f.hand(leaveID(c))
 	case f.depth >= MaxDepth:
 		return f.add(&journal.Failed{ID: enterID(c), Code: CodeMaxDepth, Error: fmt.Sprintf("pawl: agents are nested deeper than %d", MaxDepth)})
 	}
-	return f.hand(Effect{ID: enterID(c), About: c.id, Key: f.KeyOf(c.id)})
+	return f.hand(enterID(c))
 }
 
 // run applies the rules to the frame and then to those nested in it, until nothing more

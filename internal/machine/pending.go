@@ -41,7 +41,7 @@ func (f *Frame) admitDue() bool {
 func (f *Frame) stepPending() bool {
 	n := f.admitted + 1
 	if f.inputGuarded() {
-		return f.hand(Effect{ID: guardID(n, 0)})
+		return f.hand(guardID(n, 0))
 	}
 	return f.add(&journal.Admitted{N: n})
 }

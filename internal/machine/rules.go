@@ -97,17 +97,17 @@ func (f *Frame) nextTurn() rule {
 func (f *Frame) step() bool {
 	switch f.next() {
 	case ruleLoad:
-		return f.hand(Effect{ID: loadID})
+		return f.hand(loadID)
 	case ruleGuard:
-		return f.hand(Effect{ID: guardID(0, guardBlocking)})
+		return f.hand(guardID(0, guardBlocking))
 	case ruleBeside:
-		return f.hand(Effect{ID: guardID(0, guardParallel)})
+		return f.hand(guardID(0, guardParallel))
 	case ruleBatch:
 		return f.stepBatch()
 	case ruleRequest:
 		return f.stepRequest()
 	case rulePlan:
-		return f.hand(Effect{ID: effect(journal.EffectPlan, f.last().n)})
+		return f.hand(effect(journal.EffectPlan, f.last().n))
 	case ruleCalls:
 		return f.stepCalls(f.last())
 	case rulePending:
@@ -117,20 +117,19 @@ func (f *Frame) step() bool {
 	case ruleCancel:
 		return f.add(&journal.Finished{Cancelled: true, Tripped: f.trips != nil, At: -1})
 	case ruleJudge:
-		return f.hand(Effect{ID: effect(journal.EffectJudge, f.last().n)})
+		return f.hand(effect(journal.EffectJudge, f.last().n))
 	case ruleOutput:
 		n, _ := f.outputDue()
-		return f.hand(Effect{ID: effect(journal.EffectOutput, n)})
+		return f.hand(effect(journal.EffectOutput, n))
 	case ruleFinal:
 		return f.add(f.end())
 	case ruleHandle:
 		_, n := f.Unhandled()
-		return f.hand(Effect{ID: effect(journal.EffectHandle, n)})
+		return f.hand(effect(journal.EffectHandle, n))
 	case ruleMaxTurns:
 		return f.add(&journal.Failed{ID: effect(journal.EffectPrepare, f.turns+1), Code: CodeMaxTurns})
 	case rulePrepare:
-		view, from := f.base()
-		return f.hand(Effect{ID: effect(journal.EffectPrepare, f.turns+1), View: view, From: from, Upto: f.settled})
+		return f.hand(effect(journal.EffectPrepare, f.turns+1))
 	}
 	return false
 }
@@ -173,14 +172,14 @@ func (f *Frame) stepOwed() bool {
 func (f *Frame) stepBatch() bool {
 	b := f.open
 	if b.doubt && !f.session.Batches {
-		return f.hand(Effect{ID: reconcileID(b.id()), About: b.id(), From: f.persisted, Upto: b.upto})
+		return f.hand(reconcileID(b.id()))
 	}
 	if b.doubt || b.absent {
 		id := b.id()
 		id.A++
 		return f.add(&journal.Intended{ID: id, Upto: b.upto})
 	}
-	return f.hand(Effect{ID: b.id(), From: f.persisted, Upto: b.upto})
+	return f.hand(b.id())
 }
 
 // requestDue says that the turn's request is open or to be repeated [M5.2].
@@ -195,14 +194,14 @@ func (f *Frame) stepRequest() bool {
 	id := f.modelID()
 	switch {
 	case t.doubt && f.unrepeatable():
-		return f.hand(Effect{ID: reconcileID(id), About: id, View: t.view, From: t.from, Upto: t.upto})
+		return f.hand(reconcileID(id))
 	case t.retryAt > f.m.now:
-		return f.hand(Effect{ID: f.retryID(), Until: t.retryAt})
+		return f.hand(f.retryID())
 	case t.doubt || t.again:
 		id.A++
 		return f.add(&journal.Intended{ID: id, Upto: t.upto})
 	}
-	return f.hand(Effect{ID: id, View: t.view, From: t.from, Upto: t.upto, Previous: f.chain.id})
+	return f.hand(id)
 }
 
 // anyActionable says that something can be done for a call of the response.
@@ -258,19 +257,19 @@ func (f *Frame) stepCall(c *call) bool {
 	case f.closed():
 		return f.settleCancelled(c)
 	case c.state == callReady && c.guarded(): // [M19.7]
-		return f.hand(Effect{ID: checkID(c)})
+		return f.hand(checkID(c))
 	case c.agent():
 		return f.stepAgent(c)
 	case c.state == callReady && c.handoff(): // [M18.3]
-		return f.hand(Effect{ID: transferID(c)})
+		return f.hand(transferID(c))
 	case f.approved(c):
 		return f.settleApproved(c)
 	case c.state == callReady:
 		return f.startCall(c)
 	case c.blocked > f.m.now: // [M8.9]
-		return f.hand(Effect{ID: waitID(c), Until: c.blocked})
+		return f.hand(waitID(c))
 	case c.query: // [M8.17]
-		return f.hand(Effect{ID: reconcileID(c.last()), About: c.last(), Key: f.KeyOf(c.id)})
+		return f.hand(reconcileID(c.last()))
 	}
 	return f.settleUnknown(c)
 }
@@ -286,9 +285,8 @@ func (c *call) last() journal.EffectID {
 func (f *Frame) startCall(c *call) bool {
 	id := c.id
 	id.A = c.attempt + 1
-	notAfter := later(f.m.now, c.timeout())
-	f.add(&journal.Intended{ID: id, NotAfter: notAfter})
-	return f.hand(Effect{ID: id, Key: f.KeyOf(c.id), NotAfter: notAfter})
+	f.add(&journal.Intended{ID: id, NotAfter: later(f.m.now, c.timeout())})
+	return f.hand(id)
 }
 
 // DefaultTimeout bounds a tool's body when the tool names no bound, in milliseconds.

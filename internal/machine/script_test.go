@@ -233,7 +233,7 @@ func (s *script) show(rd Ready) string {
 		s.status = rd.Status
 		fmt.Fprintf(&b, "status %s\n", rd.Status)
 	}
-	s.same()
+	s.same(rd.Effects...)
 	return b.String()
 }
 
@@ -254,9 +254,15 @@ func (s *script) replay() *Machine {
 }
 
 // same checks that replaying the facts gives the state the machine is in [M16.5].
-func (s *script) same() {
+func (s *script) same(handed ...Effect) {
 	s.t.Helper()
-	if diff := stateDiff(s.m, s.replay()); diff != "" {
+	m := s.replay()
+	for _, e := range handed { // [M2.6]
+		if diff := cmp.Diff(e, m.Frame(e.Frame).Effect(e.ID), cmpopts.EquateEmpty(), cmp.Comparer(func(a, b item.Item) bool { return a == b })); diff != "" {
+			s.t.Fatalf("another machine does not know %s of %q (-handed +known)\n%s", e.ID, e.Frame, diff)
+		}
+	}
+	if diff := stateDiff(s.m, m); diff != "" {
 		s.t.Fatalf("replay is not live (-live +replay)\n%s", diff)
 	}
 }

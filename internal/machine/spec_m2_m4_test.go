@@ -1,6 +1,10 @@
 package machine
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/pawl-agents/pawl/journal"
+)
 
 func TestM2_1_ReadyHandsOutEverythingQueued(t *testing.T) {
 	s := planned(t, "start", "tool pay ask\ntool look", "call c1 pay {}\ncall c2 look {}")
@@ -216,4 +220,29 @@ func TestM4_5_TheBoundOnTurns(t *testing.T) {
 func TestM4_6_PreparedAfterCancel(t *testing.T) {
 	s := newScript(t).given("start", "cancel")
 	s.then("prepared\ntool look", "append prepared turn 1 upto 1\nappend finished cancelled\nsync\nstatus cancelled")
+}
+
+// [M2.6]
+func TestM2_6_AnEffectFollowsFromItsID(t *testing.T) {
+	// Every script checks that another machine knows what was handed.
+	s := planned(t, "start session=plain", "tool pay\ntool look readonly", "call c1 pay {}\ncall c2 look {}")
+	for _, c := range []struct {
+		id   string
+		want bool
+	}{{"t1.0.1", false}, {"t1.1.1", true}, {"m1.0.1", true}, {"s1.0.1", false}, {"p2.0.1", true}, {"c1.0.1", true}, {"t9.9.1", false}} {
+		id, err := journal.ParseEffectID(c.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.m.Repeatable(id); got != c.want {
+			t.Errorf("%s is repeatable: %v", id, got)
+		}
+	}
+	id := journal.EffectID{Kind: journal.EffectTool, N: 1, P: 1, A: 1}
+	if e := s.m.Effect(id); e.Key != Key("run-1", "", id) || e.NotAfter != 601000 {
+		t.Errorf("the effect is %+v", e)
+	}
+	if e := prepared(t, "start conversation=c", "").m.Repeatable(journal.EffectID{Kind: journal.EffectModel, N: 1, A: 1}); e {
+		t.Error("a request on a conversation is repeatable")
+	}
 }

@@ -106,6 +106,20 @@ func (f *Frame) Deadline() (first int64) {
 	return first
 }
 
+// Wakes returns when time alone is a reason to look at a run that waits, in Unix milliseconds:
+// an approval expires, or a decision that came too early may be taken, if there are such
+// decisions. 0 is never.
+func (m *Machine) Wakes(early int) (first int64) {
+	for _, in := range m.Interruptions() {
+		for _, at := range [...]int64{in.Deadline, in.NotBefore} {
+			if at > 0 && (at == in.Deadline || early > 0) && (first == 0 || at < first) {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
 // toolName returns the name under which the model called the tool.
 func (f *Frame) toolName(c *call) string {
 	if c.spec != nil {
@@ -210,6 +224,9 @@ func (f *Frame) Items(from, upto int) iter.Seq[item.Item] {
 		}
 	}
 }
+
+// Persisted returns where what the session holds ends.
+func (f *Frame) Persisted() int { return f.persisted }
 
 // Settled returns where the settled part of the history ends.
 func (f *Frame) Settled() int { return f.settled }
