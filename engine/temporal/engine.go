@@ -1,0 +1,161 @@
+package temporal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// Defaults of Options.
+const (
+	DefaultTaskQueue = "pawl"
+	DefaultHeartbeat = 10 * time.Second
+	DefaultTimeout   = time.Hour
+)
+
+// Options are the options of an engine and of its workers, which must agree on TaskQueue. The zero
+// value is all defaults.
+type Options struct {
+	// TaskQueue is the queue of the workflows and their activities; empty means DefaultTaskQueue.
+	TaskQueue string
+	// Namespace tells the engines of a store apart that have several; empty means "default". It is
+	// the client's.
+	Namespace string
+	// Blobs keeps what is larger than 64 KB. The client needs DataConverter with the same; without,
+	// the outcome of an effect has at most 1 MB.
+	Blobs Blobs
+	// Bus brings deltas to those who stream. Nil means that a stream has no deltas.
+	Bus Bus
+	// Synchronous makes Decide, Cancel and AddInput wait up to two seconds until the workflow has
+	// taken the message. Without a worker the message is sent all the same.
+	Synchronous bool
+	// Heartbeat is after how long without a sign of life a worker is taken for lost; 0 means
+	// DefaultHeartbeat. It is a matter of the workers.
+	Heartbeat time.Duration
+	// Timeout bounds an activity that is no tool; 0 means DefaultTimeout. Tools have their own. It
+	// is a matter of the workers.
+	Timeout time.Duration
+}
+
+// timing is what the activities of a worker take.
+type timing struct{ Heartbeat, Timeout, Grace time.Duration }
+
+func (o Options) timing(grace time.Duration) timing {
+	// A body ends at its deadline, then has its grace, and its outcome is stored.
+	return timing{cmp.Or(o.Heartbeat, DefaultHeartbeat), cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(grace, pawl.DefaultGrace) + time.Minute}
+}
+
+func (o Options) queue() string { return cmp.Or(o.TaskQueue, DefaultTaskQueue) }
+
+func (o Options) name() string { return "temporal/" + cmp.Or(o.Namespace, "default") }
+
+// Engine has the workflows of runs. It is safe for concurrent use.
+type Engine struct {
+	client client.Client
+	opts   Options
+}
+
+var _ pawl.Engine = (*Engine)(nil)
+
+// New returns the engine for Runner.Engine.
+func New(c client.Client, opts Options) *Engine { return &Engine{client: c, opts: opts} }
+
+// Name names the engine in claims.
+func (e *Engine) Name() string { return e.opts.name() }
+
+// Start starts the workflow of a run, whose id is the run's, unless there is one.
+func (e *Engine) Start(ctx context.Context, run string) error {
+	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: run, TaskQueue: e.opts.queue(),
+		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		WorkflowExecutionErrorWhenAlreadyStarted: true}, workflowName, runInput{Run: run})
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	if err == nil || errors.As(err, &started) {
+		return nil
+	}
+	return fmt.Errorf("pawl: starting the workflow of run %s: %w", run, err)
+}
+
+// synchronous is how long a message waits for an answer.
+const synchronous = 2 * time.Second
+
+// Tell sends messages as signals, or, to wait until they are taken, as updates.
+func (e *Engine) Tell(ctx context.Context, run string, messages []journal.Entry) error {
+	for _, m := range messages {
+		if e.opts.Synchronous && e.update(ctx, run, m) {
+			continue
+		}
+		if err := e.signal(ctx, run, messageName, encodeMessage(m)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// update reports whether the workflow has taken a message in time.
+func (e *Engine) update(ctx context.Context, run string, m journal.Entry) bool {
+	ctx, cancel := context.WithTimeout(ctx, synchronous)
+	defer cancel()
+	h, err := e.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: run, UpdateID: m.Key, UpdateName: messageName,
+		Args: []any{encodeMessage(m)}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	return err == nil && h.Get(ctx, nil) == nil
+}
+
+func (e *Engine) signal(ctx context.Context, run, name string, arg any) error {
+	err := e.client.SignalWorkflow(ctx, run, "", name, arg)
+	var gone *serviceerror.NotFound
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &gone):
+		return fmt.Errorf("%w: Temporal has no open workflow %s", pawl.ErrUnknownRun, run)
+	}
+	return fmt.Errorf("pawl: a signal to the workflow of run %s: %w", run, err)
+}
+
+// Resume sends a signal.
+func (e *Engine) Resume(ctx context.Context, run string, rec journal.Record, token string) error {
+	f, err := journal.Decode(rec)
+	if err != nil {
+		return err
+	}
+	return e.signal(ctx, run, resumeName, resumeInput{Token: token, Fact: encode(f)})
+}
+
+// queryTimeout bounds a question to a workflow, which needs a worker.
+const queryTimeout = 2 * time.Second
+
+// Stopped asks the workflow.
+func (e *Engine) Stopped(ctx context.Context, run, token string) *pawl.EngineError {
+	s, err := e.state(ctx, run)
+	if err != nil || s.Text == "" || token != "" && !slices.Contains(s.Tokens, token) {
+		return nil
+	}
+	return &pawl.EngineError{Code: s.Code, Text: s.Text}
+}
+
+func (e *Engine) state(ctx context.Context, run string) (s runState, err error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	v, err := e.client.QueryWorkflow(ctx, run, "", stateName)
+	if err == nil {
+		err = v.Get(&s)
+	}
+	return s, err
+}
+
+// Listen reads the bus.
+func (e *Engine) Listen(ctx context.Context, run string, show func(pawl.Event)) {
+	if e.opts.Bus != nil {
+		e.opts.Bus.Subscribe(ctx, run, show)
+	}
+}

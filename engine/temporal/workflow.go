@@ -1,0 +1,332 @@
+package temporal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	sdk "go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/pawl-agents/pawl/internal/steps"
+	"github.com/pawl-agents/pawl/journal"
+)
+
+// Above so many events, or bytes, of history a workflow is continued as a new one as soon as
+// nothing is in flight.
+const (
+	fullEvents = 2000
+	fullBytes  = 2 << 20
+)
+
+// host is the workflow of a run as a steps.Host. Everything in it is made again when the history
+// is replayed.
+type host struct {
+	ctx    workflow.Context // does not end when the workflow is cancelled
+	outer  workflow.Context
+	timing timing
+	run    string
+	driver *steps.Driver
+
+	ended     []steps.Event
+	updates   []*update
+	messages  workflow.ReceiveChannel
+	resumes   workflow.ReceiveChannel
+	cancels   map[steps.Ref]workflow.CancelFunc
+	cancelled bool // the workflow was, and the run was told
+}
+
+// update is a message that somebody waits for.
+type update struct {
+	entry journal.Entry
+	taken bool
+	done  bool
+}
+
+// runWorkflow is the loop of one run.
+func (t timing) runWorkflow(outer workflow.Context, in runInput) error {
+	ctx, _ := workflow.NewDisconnectedContext(outer)
+	h := &host{ctx: ctx, outer: outer, timing: t, run: in.Run, cancels: make(map[steps.Ref]workflow.CancelFunc),
+		messages: workflow.GetSignalChannel(ctx, messageName), resumes: workflow.GetSignalChannel(ctx, resumeName)}
+	if err := h.handle(); err != nil {
+		return err
+	}
+	if err := h.begin(in); err != nil {
+		return err
+	}
+	over, err := h.driver.Run()
+	h.answer()
+	switch {
+	case err != nil:
+		return err
+	case !over:
+		return workflow.NewContinueAsNewError(ctx, workflowName, runInput{Run: in.Run, Epoch: h.driver.Epoch(),
+			Saved: encodeSaved(h.driver.Save()), Tokens: h.driver.Tokens})
+	}
+	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+// begin claims the run, or goes on where the workflow before has left it.
+func (h *host) begin(in runInput) error {
+	if in.Saved == nil {
+		out, err := h.open(openInput{Run: in.Run, Facts: true})
+		if err != nil {
+			return err
+		}
+		facts, err := decodeAll(out.Facts)
+		if err != nil {
+			return err
+		}
+		l, err := steps.Open(facts)
+		if err != nil {
+			return err
+		}
+		claimed, err := out.Claimed.decode()
+		if err != nil {
+			return err
+		}
+		c := claimed.Body.(*journal.Claimed)
+		h.driver = steps.NewDriver(l, h, c.Epoch)
+		return l.Step(c, h.Now())
+	}
+	var list []fact
+	if err := workflow.ExecuteActivity(h.activity(h.timing.Timeout, false), factsName, in.Run).Get(h.ctx, &list); err != nil {
+		return err
+	}
+	facts, err := decodeAll(list)
+	if err != nil {
+		return err
+	}
+	s, err := in.Saved.decode()
+	if err != nil {
+		return err
+	}
+	l, err := steps.Restore(facts, s)
+	if err != nil {
+		return err
+	}
+	h.driver = steps.NewDriver(l, h, in.Epoch)
+	h.driver.Tokens = in.Tokens
+	return nil
+}
+
+// handle answers queries and updates.
+func (h *host) handle() error {
+	err := workflow.SetQueryHandler(h.ctx, stateName, func() (runState, error) {
+		s := runState{Status: "opening"}
+		if d := h.driver; d != nil {
+			s.Status, s.Facts, s.Tokens = d.M.Status().String(), d.M.Facts(), d.Tokens
+			if d.Stop != nil {
+				s.Code, s.Text = d.Stop.Code, d.Stop.Text
+			}
+		}
+		return s, nil
+	})
+	if err != nil {
+		return err
+	}
+	return workflow.SetUpdateHandler(h.ctx, messageName, func(ctx workflow.Context, m message) error {
+		u := &update{entry: m.entry()}
+		h.updates = append(h.updates, u)
+		return workflow.Await(ctx, func() bool { return u.done })
+	})
+}
+
+// answer lets those go on whose messages the driver has taken.
+func (h *host) answer() {
+	h.updates = slices.DeleteFunc(h.updates, func(u *update) bool {
+		u.done = u.taken
+		return u.taken
+	})
+}
+
+// Now is the time of the workflow.
+func (h *host) Now() int64 { return workflow.Now(h.ctx).UnixMilli() }
+
+// Full says that the history is long.
+func (h *host) Full() bool {
+	info := workflow.GetInfo(h.ctx)
+	return (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= fullEvents || info.GetCurrentHistorySize() >= fullBytes) &&
+		workflow.AllHandlersFinished(h.ctx)
+}
+
+// Wait waits for the end of an activity, a signal, an update or the cancellation of the workflow.
+func (h *host) Wait(until int64) []steps.Event {
+	h.answer()
+	some := func() bool {
+		return len(h.ended) > 0 || h.messages.Len() > 0 || h.resumes.Len() > 0 || h.outer.Err() != nil && !h.cancelled ||
+			slices.ContainsFunc(h.updates, func(u *update) bool { return !u.taken })
+	}
+	switch left := time.Duration(until-h.Now()) * time.Millisecond; {
+	case until == 0:
+		must(workflow.Await(h.ctx, some))
+	case left > 0:
+		_, err := workflow.AwaitWithTimeout(h.ctx, left, some)
+		must(err)
+	}
+	return h.arrived()
+}
+
+// must ends the workflow task, which is tried again: the workflow's own context does not end.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// arrived takes what came in.
+func (h *host) arrived() []steps.Event {
+	events := h.ended
+	h.ended = nil
+	var m message
+	for h.messages.ReceiveAsync(&m) {
+		e := m.entry()
+		events = append(events, steps.Event{Message: &e})
+		m = message{}
+	}
+	for _, u := range h.updates {
+		if !u.taken {
+			u.taken = true
+			events = append(events, steps.Event{Message: &u.entry})
+		}
+	}
+	var r resumeInput
+	for h.resumes.ReceiveAsync(&r) {
+		if f, err := r.Fact.decode(); err == nil {
+			if b, ok := f.Body.(*journal.Resumed); ok {
+				events = append(events, steps.Event{Resume: &steps.Resume{Token: r.Token, Fact: *b}})
+			}
+		}
+		r = resumeInput{}
+	}
+	if h.outer.Err() != nil && !h.cancelled {
+		h.cancelled = true
+		rec := journal.Encode(journal.Fact{Body: &journal.Cancelled{By: "temporal", Why: "the workflow was cancelled"}}, [16]byte{})
+		events = append(events, steps.Event{Message: &journal.Entry{Key: "cancel", Body: rec}})
+	}
+	return events
+}
+
+// Start begins the activity of a step.
+func (h *host) Start(r steps.Request) {
+	timeout := h.timing.Timeout
+	if r.NotAfter > 0 {
+		timeout = time.Duration(max(r.NotAfter-h.Now(), 0))*time.Millisecond + h.timing.Grace
+	}
+	ctx, cancel := workflow.WithCancel(h.activity(timeout, r.Once))
+	in := stepInput{Run: h.run, Epoch: r.Epoch, Frame: r.Of.Frame, Consume: r.Delta.Consume}
+	if r.Of != (steps.Ref{}) {
+		in.Effect = r.Of.ID.String()
+	}
+	h.cancels[r.Of] = cancel
+	f := workflow.ExecuteActivity(ctx, performName, in, encodeDelta(r.Delta))
+	workflow.Go(h.ctx, func(ctx workflow.Context) {
+		var out stepResult
+		err := f.Get(ctx, &out)
+		delete(h.cancels, r.Of)
+		h.ended = append(h.ended, steps.Event{End: end(r.Of, &out, err)})
+	})
+}
+
+// activity is the context of an activity. One that must not be begun twice has one attempt.
+func (h *host) activity(timeout time.Duration, once bool) workflow.Context {
+	retry := &sdk.RetryPolicy{InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second,
+		NonRetryableErrorTypes: []string{stopType}}
+	if once {
+		retry.MaximumAttempts = 1
+	}
+	return workflow.WithActivityOptions(h.ctx, workflow.ActivityOptions{StartToCloseTimeout: timeout, HeartbeatTimeout: h.timing.Heartbeat,
+		WaitForCancellation: true, RetryPolicy: retry})
+}
+
+// Cancel asks an activity to stop.
+func (h *host) Cancel(of steps.Ref) {
+	if cancel := h.cancels[of]; cancel != nil {
+		cancel()
+	}
+}
+
+// Open claims the run anew.
+func (h *host) Open(lost []journal.Owner) *journal.Claimed {
+	out, err := h.open(openInput{Run: h.run, Lost: lost})
+	must(err)
+	claimed, err := out.Claimed.decode()
+	must(err)
+	return claimed.Body.(*journal.Claimed)
+}
+
+func (h *host) open(in openInput) (out openResult, err error) {
+	err = workflow.ExecuteActivity(h.activity(h.timing.Timeout, false), openName, in).Get(h.ctx, &out)
+	return out, err
+}
+
+// Close ends the claim.
+func (h *host) Close(epoch uint64) {
+	must(workflow.ExecuteActivity(h.activity(h.timing.Timeout, false), closeName, closeInput{h.run, epoch}).Get(h.ctx, nil))
+}
+
+// The types of the errors of activities.
+const (
+	stopType        = "pawl-stop"        // somebody has to do something first
+	retryType       = "pawl-retry"       // the effect was not begun
+	interruptedType = "pawl-interrupted" // it was begun, and the worker stops
+)
+
+// end is the end of a step as the driver knows it.
+func end(of steps.Ref, out *stepResult, err error) *steps.End {
+	e := &steps.End{Of: of}
+	if err != nil {
+		e.Failure = failure(of, err)
+		return e
+	}
+	if out.Outcome != nil {
+		f, err := out.Outcome.decode()
+		must(err)
+		e.Outcome = f.Body
+	}
+	if out.Stored != nil {
+		f, err := out.Stored.decode()
+		must(err)
+		e.Stored = &f
+	}
+	e.Inbox = entries(out.Inbox)
+	return e
+}
+
+// failure says what the error of an activity means. An error that is of no activity, as when a
+// payload cannot be read, ends the workflow task, which is tried again.
+func failure(of steps.Ref, err error) *steps.Failure {
+	var (
+		timeout  *sdk.TimeoutError
+		canceled *sdk.CanceledError
+		app      *sdk.ApplicationError
+		activity *sdk.ActivityError
+	)
+	switch {
+	case errors.As(err, &canceled) && of.ID.Kind == journal.EffectTool: // what a body did is an outcome
+		return &steps.Failure{Kind: steps.NotBegun}
+	case errors.As(err, &canceled):
+		return &steps.Failure{Kind: steps.Ended}
+	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		return &steps.Failure{Kind: steps.NotBegun}
+	case errors.As(err, &timeout):
+		f := &steps.Failure{Kind: steps.Lost}
+		if timeout.HasLastHeartbeatDetails() {
+			must(timeout.LastHeartbeatDetails(&f.Lost))
+		}
+		return f
+	case errors.As(err, &app) && app.Type() == stopType:
+		var code string
+		if app.HasDetails() {
+			must(app.Details(&code))
+		}
+		return &steps.Failure{Kind: steps.Stopped, Stop: &steps.Stop{Code: code, Text: app.Message()}}
+	case errors.As(err, &app) && app.Type() == retryType:
+		return &steps.Failure{Kind: steps.NotBegun}
+	case errors.As(err, &activity):
+		return &steps.Failure{Kind: steps.Lost}
+	}
+	panic(fmt.Errorf("pawl: activity %s: %w", of.ID, err))
+}
