@@ -67,6 +67,9 @@ func EngineStop(err error) *EngineError {
 	if stop, ok := errors.AsType[*EngineError](err); ok {
 		return stop
 	}
+	if re, ok := errors.AsType[*RunError](err); ok {
+		err = re.Err // whoever reads it knows the run
+	}
 	for _, s := range engineStops {
 		if errors.Is(err, s.is) {
 			return &EngineError{s.code, errorText(err)}
@@ -324,4 +327,33 @@ func (w *engineWait) rests() (res *Result, err error, rests bool) {
 func (w *engineWait) result() *Result {
 	m := w.f.m
 	return newResult(m, w.state(), w.d.agentNamed(m.Started().Agent, m.Agent()))
+}
+
+// makeRoomOnEngine is makeRoom for a run that the engine has.
+func (d *drive) makeRoomOnEngine(ctx context.Context, busy *journal.BusyError) error {
+	s, err := d.r.State(ctx, busy.Open)
+	if err != nil {
+		return err
+	}
+	switch s.Status() {
+	case StatusRunning:
+		return &SessionBusyError{Session: conversation(d.m), Run: busy.Open, Holder: *busy.Holder}
+	case StatusWaiting:
+		if err := d.mayClose(ctx, s); err != nil {
+			return err
+		}
+	}
+	f := journal.Fact{Time: time.Now().UnixMilli(), Body: &journal.Cancelled{By: "pawl", Why: "run " + d.m.Run() + " was started on the session", Successor: d.m.Run()}}
+	if err := post(ctx, d.store, busy.Open, journal.Entry{Key: cancelKey, Body: journal.Encode(f, newSalt())}); err != nil {
+		return err
+	}
+	if err := d.r.tellEngine(ctx, busy.Open); err != nil {
+		return err
+	}
+	c := d.r.newDrive(ctx, nil)
+	defer c.cancel(nil)
+	if _, err := c.follow(busy.Open, uint64(s.Facts()), uint64(s.Facts()), newRunID()); err != nil && !errors.Is(err, ErrCancelled) {
+		return fmt.Errorf("pawl: closing run %s, which has the session %q: %w", busy.Open, conversation(d.m), err)
+	}
+	return nil
 }

@@ -15,13 +15,16 @@ import (
 // loopEngine is an engine that keeps its loops in this process. A worker of it can be lost: then
 // what it was doing has no end.
 type loopEngine struct {
-	t       testing.TB
-	workers func() *pawl.Stepper
+	t testing.TB
+	// lose says that the worker of a step is lost once it is done, lost which one it was.
+	lose func(steps.Request) bool
+	lost journal.Owner
 
 	mu    sync.Mutex
 	hosts map[string]*loopHost
 	wait  sync.WaitGroup
 	full  func(h *loopHost) bool
+	able  *pawl.Stepper
 }
 
 func newLoopEngine(t testing.TB, r *pawl.Runner, opts pawl.StepperOptions) *loopEngine {
@@ -36,9 +39,22 @@ func newLoopEngine(t testing.TB, r *pawl.Runner, opts pawl.StepperOptions) *loop
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.workers = func() *pawl.Stepper { return s }
+	e.use(s)
 	t.Cleanup(e.stop)
 	return e
+}
+
+// use makes steps be carried out by that worker from now on.
+func (e *loopEngine) use(s *pawl.Stepper) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.able = s
+}
+
+func (e *loopEngine) workers() *pawl.Stepper {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.able
 }
 
 func (e *loopEngine) stop() {
@@ -48,6 +64,7 @@ func (e *loopEngine) stop() {
 	}
 	e.mu.Unlock()
 	e.wait.Wait()
+	e.workers().Stop()
 }
 
 func (e *loopEngine) late(r *pawl.Runner, run string) {
@@ -152,8 +169,6 @@ type loopHost struct {
 	stop    *steps.Stop
 	token   string
 	show    func(pawl.Event)
-	lose    func(steps.Request) bool // says that the worker of a step is lost once it is done
-	opened  int
 }
 
 func (h *loopHost) drive() {
@@ -199,7 +214,6 @@ func (h *loopHost) Open(lost []journal.Owner) *journal.Claimed {
 		h.e.t.Errorf("open: %v", err)
 		panic(errLoopEnds)
 	}
-	h.opened++
 	return o.Claimed
 }
 
@@ -226,17 +240,23 @@ func (h *loopHost) Start(r steps.Request) {
 	if n := len(h.driver.Tokens); n > 0 {
 		h.token = h.driver.Tokens[n-1]
 	}
-	show, lose := h.show, h.lose
+	show := h.show
 	h.mu.Unlock()
+	lost := h.e.lose != nil && h.e.lose(r)
 	h.e.wait.Go(func() {
 		defer cancel()
 		s := h.e.workers()
-		out, err := s.Perform(ctx, &pawl.Step{Run: h.run, Epoch: r.Epoch, After: r.Delta.After, Facts: r.Delta.Facts,
-			Consume: r.Delta.Consume, Frame: r.Of.Frame, Effect: r.Of.ID, Show: show})
+		step := &pawl.Step{Run: h.run, Epoch: r.Epoch, After: r.Delta.After, Facts: r.Delta.Facts,
+			Consume: r.Delta.Consume, Frame: r.Of.Frame, Effect: r.Of.ID, Show: show}
+		out, err := s.Perform(ctx, step)
+		if lost && !r.Once {
+			step.Again = true
+			out, err = s.Perform(ctx, step)
+		}
 		end := &steps.End{Of: r.Of}
 		switch stop := pawl.EngineStop(err); {
-		case lose != nil && lose(r):
-			end.Failure = &steps.Failure{Kind: steps.Lost, Lost: s.Self()}
+		case lost && r.Once:
+			end.Failure = &steps.Failure{Kind: steps.Lost, Lost: h.e.lost}
 		case err == nil:
 			end.Outcome, end.Stored, end.Inbox = out.Outcome, out.Stored, out.Inbox
 		case ctx.Err() != nil:

@@ -176,6 +176,16 @@ func stepError(run string, err error) error {
 	return &RunError{Run: run, Err: err}
 }
 
+// Stop lets go of what is kept of runs between their steps. No step is being carried out.
+func (s *Stepper) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.idle {
+		d.rise()
+	}
+	s.idle = nil
+}
+
 // Close ends the engine's claim on a run whose loop is over. What came in meanwhile is recorded.
 func (s *Stepper) Close(ctx context.Context, run string, epoch uint64) error {
 	if err := s.r.store().Release(ctx, run, epoch, journal.Rest{Due: journal.Never}); err != nil {

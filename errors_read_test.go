@@ -22,6 +22,14 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		_, err := r.Run(t.Context(), agent, pawl.UserText("else"), &pawl.RunOptions{ID: "r"})
 		return err
 	},
+	`pawl: run r: the run's session is missing: it is "s" in memory; give it in RunOptions.Session`: func(t *testing.T) error {
+		r := &pawl.Runner{Store: journal.NewMemory()}
+		agent := agentWith(newScript(says("done")))
+		r.Agents = []*pawl.Agent{agent}
+		newLoopEngine(t, r, pawl.StepperOptions{})
+		_, err := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", Session: session.NewMemory("s")})
+		return err
+	},
 	"pawl: run x: the store has no such run": func(t *testing.T) error {
 		_, err := new(pawl.Runner).State(t.Context(), "x")
 		return err

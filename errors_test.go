@@ -104,7 +104,7 @@ var errorsOfPawl = map[string]func(error) bool{
 	"SessionBusyError": as[*pawl.SessionBusyError], "SessionWaitingError": as[*pawl.SessionWaitingError],
 	"ErrInputRefused": is(pawl.ErrInputRefused), "ContextError": as[*pawl.ContextError],
 	"SupersededError": as[*pawl.SupersededError], "LostRangeError": as[*pawl.LostRangeError], "FilterError": as[*pawl.FilterError],
-	"GuardrailError": as[*pawl.GuardrailError], "TripwireError": as[*pawl.TripwireError],
+	"GuardrailError": as[*pawl.GuardrailError], "TripwireError": as[*pawl.TripwireError], "EngineError": as[*pawl.EngineError],
 }
 
 // notReturned are the errors of this package that no function of it returns, and why.

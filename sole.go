@@ -134,6 +134,9 @@ func (d *drive) admit(ctx context.Context, recs []journal.Record) error {
 // makeRoom closes the open run that has this run's conversation, or says why that run
 // keeps it: somebody drives it, or somebody has to decide something.
 func (d *drive) makeRoom(ctx context.Context, busy *journal.BusyError) error {
+	if h := busy.Holder; h != nil && d.engine != nil && h.Owner == engineOwner(d.engine.Name()) {
+		return d.makeRoomOnEngine(ctx, busy)
+	}
 	if h := busy.Holder; h != nil && !owner.Gone(h.Owner) {
 		return &SessionBusyError{Session: conversation(d.m), Run: busy.Open, Holder: *h}
 	}

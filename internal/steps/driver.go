@@ -144,7 +144,7 @@ func (d *Driver) Run() (over bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if started && len(d.alone) > 0 {
+		if started {
 			continue
 		}
 		if len(d.flight) == 0 && until == rests {

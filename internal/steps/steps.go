@@ -67,8 +67,9 @@ type Saved struct {
 	Early []journal.Entry
 }
 
-// Save returns what Restore needs.
+// Save returns what Restore needs. Nothing may be in flight.
 func (l *Loop) Save() Saved {
+	l.tail = append(l.tail, l.M.Flush().Facts...)
 	return Saved{Delta: l.Delta(), Seen: slices.Clone(l.seen), Early: slices.Clone(l.early)}
 }
 
