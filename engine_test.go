@@ -383,3 +383,24 @@ func TestEngineNested(t *testing.T) {
 	}
 	e.want(t, "charge 5")
 }
+
+// A run is submitted to an engine, however often [S23.3].
+func TestEngineSubmit(t *testing.T) {
+	agent := agentWith(newScript(says("done")))
+	r, _ := onEngine(t, agent, pawl.StepperOptions{})
+	for range 2 {
+		if run, err := r.Submit(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}); err != nil || run != "r" {
+			t.Fatal(run, err)
+		}
+	}
+	if res := must(t)(r.Resume(t.Context(), nil, pawl.RunID("r"), nil)); res.FinalOutput != "done" {
+		t.Errorf("result %+v", res)
+	}
+	var config *pawl.ConfigError
+	if _, err := r.Submit(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{StartAt: time.Now()}); !errors.As(err, &config) {
+		t.Error(err)
+	}
+	if err := r.Recover(t.Context(), nil); !errors.As(err, &config) {
+		t.Error(err)
+	}
+}
