@@ -218,7 +218,7 @@ func (h *loopHost) Open(lost []journal.Owner) *journal.Claimed {
 }
 
 func (h *loopHost) Close(epoch uint64) {
-	if err := h.e.workers().Close(h.ctx, h.run, epoch); err != nil {
+	if err := h.e.workers().Close(context.WithoutCancel(h.ctx), h.run, epoch); err != nil {
 		h.e.t.Errorf("close: %v", err)
 	}
 }
