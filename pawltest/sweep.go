@@ -48,6 +48,8 @@ type Scenario struct {
 	// scenario ends there; a list without decisions resumes the run as it is. It may wait first, in fake time. Calls in doubt and
 	// results that come later are settled by the sweep, which knows what the far side did.
 	Decide func(open []pawl.Interruption) []pawl.Decision
+	// Added is input that the run is given when it waits first, before anything is decided.
+	Added pawl.Input
 	// Cancel cancels the run when it waits, instead of deciding.
 	Cancel bool
 	// NoDoubt says that the far side of every tool can be asked, or honours the key, so that no call is ever in doubt.

@@ -3,6 +3,7 @@ package pawltest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ func (st *stage) decide(w *World, res *pawl.Result) *World {
 			return nil, w.runner.Cancel(context.Background(), st.runID(), "sweep", "the scenario cancels it")
 		}))
 	}
+	if st.lacks(res, st.scenario.Added) {
+		return st.went(w, w.call(func() (*pawl.Result, error) { return nil, st.add(w) }))
+	}
 	made := st.scenario.decisions(open)
 	for _, d := range made {
 		st.note(d, open)
@@ -62,6 +66,32 @@ func (s Scenario) decisions(open []pawl.Interruption) (list []pawl.Decision) {
 		}
 	}
 	return list
+}
+
+// lacks says that a run has not been given an input. Somebody who does not know looks for it.
+func (st *stage) lacks(res *pawl.Result, input pawl.Input) bool {
+	has := slices.Concat(res.ToInputList(), res.State().PendingInput())
+	return len(input) > 0 && !slices.Contains(has, input[0])
+}
+
+// add gives the run the scenario's input, in the store or staged on the state.
+func (st *stage) add(w *World) error {
+	st.far.note("process %d: AddInput", w.number)
+	input := st.scenario.Added
+	if st.point.carrier == inStore && !st.point.stream { // it waits for whoever drives the run
+		ctx, cancel := context.WithTimeout(context.Background(), 2*leaseOver)
+		defer cancel()
+		return w.runner.AddInput(ctx, st.runID(), input)
+	}
+	if st.point.carrier == inStore { // a resume from the state submits it
+		state, err := w.runner.State(context.Background(), st.runID())
+		if err != nil {
+			return err
+		}
+		st.state = state
+		return state.AddInput(input)
+	}
+	return st.state.AddInput(input)
 }
 
 // submit submits decisions to the store, or stages them on the state.

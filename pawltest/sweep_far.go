@@ -43,6 +43,7 @@ type far struct {
 
 	// The model.
 	ranks         map[string]int // the calls it made, in order
+	acted         map[string]int // approvals of hosted tools it acted on, by request
 	responses     map[string][]item.Item
 	conversations map[string][]item.Item
 	accepted      int
@@ -72,7 +73,7 @@ type swept struct {
 func newFar(s Scenario) *far {
 	f := &far{scripts: maps.Clone(s.Scripts), sessions: map[string]*session.Memory{}, moments: map[string]*moments{}, callIDs: map[string]string{}, agentTools: map[string]bool{},
 		wires: map[string][]item.Item{}, conversing: map[string]bool{"": true}, classes: map[string]pawl.Effect{}, session: session.NewMemory(sessionID), problems: map[string]bool{},
-		answers: map[string]string{}, allowed: map[string]bool{}, always: map[string]bool{}, forgiven: map[string]int{}, ranks: map[string]int{},
+		answers: map[string]string{}, allowed: map[string]bool{}, always: map[string]bool{}, forgiven: map[string]int{}, ranks: map[string]int{}, acted: map[string]int{},
 		responses: map[string][]item.Item{}, conversations: map[string][]item.Item{}, open: map[string]bool{}, unknown: map[string]bool{}}
 	if f.scripts == nil {
 		f.scripts = map[string][]ScriptedStep{}

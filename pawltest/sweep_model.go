@@ -70,6 +70,7 @@ func (m sweptModel) Call(ctx context.Context, req *model.Request, emit func(*mod
 	var cut error
 	res, err := one.Call(ctx, req, m.emitter(emit, number, &cut))
 	accept := func() error {
+		f.act(req.Input.Items())
 		for range taken {
 			f.accept(m.script, req, whole, res)
 		}
@@ -154,6 +155,25 @@ func (f *far) before(req *model.Request) ([]item.Item, error) {
 		return slices.Clone(items), nil
 	}
 	return nil, nil
+}
+
+// act notes what the server does because a request approves it: the call of a hosted tool, if the approval stands behind
+// all that a model said. With a store no approval is sent for that a second time.
+func (f *far) act(input []item.Item) {
+	for _, it := range slices.Backward(input) {
+		if h := it.Head(); !item.IsOutput(h.Type) && h.Role != "user" {
+			return
+		}
+		if a, err := it.ApprovalResponse(); err == nil && a.Approve {
+			f.mu.Lock()
+			f.acted[a.RequestID]++
+			twice := f.acted[a.RequestID] > 1 && f.head > 0
+			f.mu.Unlock()
+			if twice {
+				f.problem("G1: the server has acted twice on the approval of %s", a.RequestID)
+			}
+		}
+	}
 }
 
 // accept keeps a response.

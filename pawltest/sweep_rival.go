@@ -1,9 +1,11 @@
 package pawltest
 
 import (
+	"context"
 	"errors"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // isTrip says that an error is a guardrail's that ended the run. It names the turn, and a fault may have cost one.
@@ -17,7 +19,8 @@ func (st *stage) lostRace(err error) bool {
 	if st.point.fault != SecondDriver && !st.point.fault.stops() {
 		return false
 	}
-	for _, typed := range []error{pawl.ErrClaimed, pawl.ErrFenced, pawl.ErrConflict, pawl.ErrUnknownRun, pawl.ErrNotOpen, pawl.ErrRunExists, pawl.ErrCallInFlight} {
+	for _, typed := range []error{pawl.ErrClaimed, pawl.ErrFenced, pawl.ErrConflict, pawl.ErrUnknownRun, pawl.ErrNotOpen, pawl.ErrRunExists, pawl.ErrCallInFlight,
+		pawl.ErrInputRefused, context.DeadlineExceeded} {
 		if errors.Is(err, typed) {
 			return true
 		}
@@ -25,12 +28,27 @@ func (st *stage) lostRace(err error) bool {
 	return false
 }
 
-// undeliverable says that the run cannot go on because nobody can tell what became of a request on a conversation. That is
-// an end only if an answer was lost.
+// undeliverable says that the run cannot go on because nobody can tell what became of a request: one on a conversation, if an
+// answer was lost, or one that approves a call of a hosted tool, if it may have been made.
 func (st *stage) undeliverable(err error) bool {
-	st.far.mu.Lock()
-	defer st.far.mu.Unlock()
-	return errors.Is(err, pawl.ErrDeliveryAmbiguous) && (st.store == nil || st.far.accepted > st.far.recorded)
+	f := st.far
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return errors.Is(err, pawl.ErrDeliveryAmbiguous) &&
+		(st.store == nil || f.accepted > f.recorded || st.scenario.conversation() == "" && f.unanswered())
+}
+
+// unanswered says that the ledger has a request without its response. The caller holds the lock.
+func (f *far) unanswered() (open bool) {
+	for _, r := range f.ledger {
+		switch r.Kind {
+		case journal.KindPrepared:
+			open = true
+		case journal.KindResponded:
+			open = false
+		}
+	}
+	return open
 }
 
 // rival is the second driver: it wants to drive the run at this moment. Either it has the run, or it gets a typed error.

@@ -101,7 +101,11 @@ func (s sweptStore) Read(ctx context.Context, run string, after uint64) ([]journ
 }
 
 func (s sweptStore) Post(ctx context.Context, run string, e journal.Entry) error {
-	return s.world.at(DecisionPosted, e.Key, func() error { return s.Driver.Post(ctx, run, e) })
+	name := e.Key
+	if e.Body.Kind == journal.KindAdded { // its key is of the salt too
+		name = "input"
+	}
+	return s.world.at(DecisionPosted, name, func() error { return s.Driver.Post(ctx, run, e) })
 }
 
 func (s sweptStore) Inbox(ctx context.Context, run string) ([]journal.Entry, error) {

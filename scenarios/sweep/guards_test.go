@@ -89,6 +89,17 @@ func guardrails() []pawltest.Scenario {
 					o.InputGuardrails, o.OutputGuardrails = onCall(w, "limit", pawl.PassTool(nil)), onResult(w, "numbers", pawl.PassTool(nil))
 				}))
 			}},
+		{Name: "nested, a trip is told", Session: pawltest.BatchSession, Script: steps{turn(delegates("c1", "clerk"), call("c2", "send")), done},
+			Scripts: map[string]steps{"clerk": {turn(call("n1", "send")), turn(item.ReasoningItem("rs_n2", "a secret"), says("a secret"))}},
+			Agent: func(w *pawltest.World) *pawl.Agent {
+				clerk := member(w, "clerk", send)
+				clerk.OutputGuardrails = []pawl.OutputGuardrail{{Name: "secrets", Check: func(_ context.Context, out *pawl.OutputCheck) (pawl.GuardrailVerdict, error) {
+					return pawl.GuardrailVerdict{Tripped: true}, w.Ask(pawltest.Moment{Kind: pawltest.OutputGuardrail, Name: "secrets", In: out.RunContext,
+						Fact: fact("1.0", journal.KindChecked, named("secrets"))})
+				}}}
+				return withTools(agent(send)(w), asks(w, clerk, func(o *pawl.AgentToolOptions) { o.FailRun = false }))
+			},
+			WantEffects: []string{`send {"amount":5}`, `send {"amount":5}`}, Withheld: []string{"a secret"}},
 	}
 }
 

@@ -98,6 +98,12 @@ var mutants = []mutant{
 	{"blocked text enters the session in time", []change{
 		{"internal/machine/guards.go", "\tcase f.unchecked():\n\t\treturn f.inputEnd\n", "\tcase f.unchecked() && !MUTANT:\n\t\treturn f.inputEnd\n"},
 	}, "input guardrail beside, trips", "live/run", `"a secret" is withheld, and in the session`},
+	{"an approval sent again", []change{
+		{"internal/machine/hosted.go", "|| f.turn.approves }", "|| f.turn.approves && !MUTANT }"},
+	}, "hosted, approved and rejected", "store/run", "G1: the server has acted twice on the approval of m1"},
+	{"added input read twice", []change{
+		{"internal/machine/pending.go", "\tf.extend(f.added[f.admitted].Items)\n", "\tf.extend(f.added[f.admitted].Items)\n\tif MUTANT {\n\t\tf.extend(f.added[f.admitted].Items)\n\t}\n"},
+	}, "input added", "live/run", `the request has {"role":"user","content":"and hurry"} 2 times`},
 }
 
 // A sweep that nothing can fail proves nothing: each of these machines and drivers is broken in one place, and is caught, a machine
