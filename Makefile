@@ -74,6 +74,11 @@ temporal-devserver: ## Build the Temporal server for tests (5 minutes the first 
 	{ test -x "$$bin" || { mkdir -p "$$cache" && $(GO) build -p $(P) -ldflags='-s -w' -o "$$bin.$$$$" . && mv "$$bin.$$$$" "$$bin"; }; } && \
 	echo "$$bin"
 
+# What it prints: enginetest: NAME N cases, F failed.
+.PHONY: enginetest
+enginetest: temporal-devserver ## Play crashes and decisions on every host of runs: memory, SQLite, PostgreSQL, Temporal.
+	cd enginetest && $(GO) test -race -timeout 30m -every 1
+
 # Its own tests, and what vet and staticcheck say of it.
 .PHONY: devserver-check
 devserver-check: temporal-devserver

@@ -55,8 +55,10 @@ var mayImport = map[string][]string{
 	"pawltest":            {".", "item", "journal", "model", "session", "internal/jsonscan"},
 	"journal/journaltest": {"item", "journal"},
 	"session/sessiontest": {"item", "session"},
-	"scenarios":           {},
-	"scenarios/sweep":     {},
+	"enginetest":          {"journal", "scenarios"},
+	"scenarios": {".", "item", "journal", "journal/journaltest", "model", "models/openai", "pawltest", "session", "sqlstore",
+		"github.com/google/go-cmp/cmp"},
+	"scenarios/sweep": {},
 
 	// Programs. The command knows no more of a run than any other program could, and the
 	// verifier shares no code with what it verifies.

@@ -1,5 +1,5 @@
-// Package scenarios holds tests only: failures that users of agent SDKs reported in public, each as a script that Pawl has
-// to survive.
+// Package scenarios holds failures that users of agent SDKs reported in public, each as a script that Pawl has to survive.
+// It is for tests only: its own, and those of hosts of runs, which play a part of it by way of package enginetest.
 //
 // A scenario is played in cells: blocking and streaming; with the state kept alive, taken through JSON, resumed from an
 // SQLite store that is opened anew for every call, and resumed in another process. The model is a strict server behind

@@ -1,109 +1,17 @@
 package scenarios
 
 import (
+	"flag"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// scenario is a reported failure and the ways to play it.
-type scenario struct {
-	id string
-	// script says in our own words what happens and what must come of it.
-	script string
-	// sources are the threads that reported it.
-	sources  []string
-	variants []variant
-}
-
-// variant is one script of a scenario. All its cells must end alike.
-type variant struct {
-	name string
-	// play plays the script. It is nil if no cell can exist.
-	play func(*world)
-	// mixed plays every combination of modes for the first three calls instead of one mode for all.
-	mixed bool
-	// impossible says why a cell cannot exist, "" if it can.
-	impossible func(cell) string
-}
-
-// mode is how a call of the API is made.
-type mode string
-
-const (
-	run    mode = "run"
-	stream mode = "stream"
-)
-
-// carrier is what survives from one call to the next.
-type carrier string
-
-const (
-	live    carrier = "live"    // the state and the runner
-	byJSON  carrier = "json"    // the state as a document; agent and runner are made anew
-	store   carrier = "store"   // the run's id; an SQLite file is opened anew
-	process carrier = "process" // the state as a document, read by another process
-)
-
-// cell is one way to play a variant.
-type cell struct {
-	carrier carrier
-	modes   []mode // of the calls in order; the last one goes for the rest
-}
-
-func (c cell) mode(call int) mode { return c.modes[min(call, len(c.modes)-1)] }
-
-func (c cell) String() string {
-	words := []string{string(c.carrier)}
-	for _, m := range c.modes {
-		words = append(words, string(m))
-	}
-	return strings.Join(words, "-")
-}
-
-// cells returns all cells of a variant, possible or not.
-func (v variant) cells() []cell {
-	modes := [][]mode{{run}, {stream}}
-	if v.mixed {
-		modes = nil
-		for n := range 8 {
-			var m []mode
-			for bit := range 3 {
-				m = append(m, [...]mode{run, stream}[n>>(2-bit)&1])
-			}
-			modes = append(modes, m)
-		}
-	}
-	var cells []cell
-	for _, c := range []carrier{live, byJSON, store, process} {
-		for _, m := range modes {
-			cells = append(cells, cell{c, m})
-		}
-	}
-	return cells
-}
-
-// why says why a cell cannot exist, "" if it can.
-func (v variant) why(c cell) string {
-	if v.impossible == nil {
-		return ""
-	}
-	return v.impossible(c)
-}
-
-// all lists the scenarios by group.
-func all() []scenario {
-	return slices.Concat(approval(), windows(), pairing(), serverManaged(), teams(), policy(), states(), streams())
-}
-
 func TestMain(m *testing.M) {
-	if file := os.Getenv(jobVariable); file != "" {
-		os.Exit(doJob(file))
-	}
-	os.Exit(m.Run())
+	flag.IntVar(&manyTurns, "turns", manyTurns, "play S59 with so many turns")
+	os.Exit(Main(m))
 }
 
 func TestScenarios(t *testing.T) {
@@ -112,28 +20,6 @@ func TestScenarios(t *testing.T) {
 			t.Logf("%s\n%s", s.script, strings.Join(s.sources, "\n"))
 			s.test(t)
 		})
-	}
-}
-
-// test plays every possible cell and compares what is left behind: streaming changes nothing [G3], nor does what carries
-// the run from one call to the next [G4].
-func (s scenario) test(t *testing.T) {
-	for _, v := range s.variants {
-		var first *record
-		for _, c := range v.cells() {
-			if v.why(c) != "" {
-				continue
-			}
-			t.Run(strings.Trim(v.name+"/"+c.String(), "/"), func(t *testing.T) {
-				got := playCell(t, s.id, v, c)
-				if first == nil {
-					first = got
-				}
-				if diff := cmp.Diff(first, got); diff != "" {
-					t.Errorf("G3/G4: cell %s differs from the first (-first +this):\n%s", c, diff)
-				}
-			})
-		}
 	}
 }
 
@@ -212,23 +98,4 @@ func TestScenariosAreComplete(t *testing.T) {
 	if diff := cmp.Diff(want, ids); diff != "" {
 		t.Errorf("scenarios (-want +got):\n%s", diff)
 	}
-}
-
-// storeOnly is the reason of variants whose fault is one of a store.
-func storeOnly(c cell) string {
-	if c.carrier != store {
-		return "a run in memory has no store that could fail"
-	}
-	return ""
-}
-
-func playCell(t *testing.T, id string, v variant, c cell) *record {
-	t.Helper()
-	before := goroutines()
-	w := newWorld(t, id, c)
-	v.play(w)
-	got := w.finish()
-	w.close()
-	before.settled(t)
-	return got
 }

@@ -63,13 +63,3 @@ func unknownToolStaged(w *world, p pointer) {
 	w.requests(2)
 	w.sentOnce("c1", "c2", "c3")
 }
-
-// sentOnce checks how often the server was sent an output of these calls.
-func (w *world) sentOnce(callIDs ...string) {
-	w.Helper()
-	for _, id := range callIDs {
-		if n := w.server.OutputsSent(id); n != 1 {
-			w.Errorf("the output of %s was sent %d times", id, n)
-		}
-	}
-}

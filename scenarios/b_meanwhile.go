@@ -121,7 +121,7 @@ func s29Play(w *world, kind sessionKind) {
 				return err
 			}
 			defer p.close()
-			return p.store.Session(sessionID).Append(ctx, []item.Item{item.UserText("a note")})
+			return p.backend.Session(sessionID).Append(ctx, []item.Item{item.UserText("a note")})
 		}}})
 	w.ends("done")
 	w.effects("t c1")

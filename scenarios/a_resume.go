@@ -189,7 +189,7 @@ func s20Session(w *world) {
 	const whole = "user delete it; call c1 del; " + unknown + "; user and now?"
 	w.model(turn(whole, says("I do not know.")))
 	w.at(func(p *place) {
-		if err := p.store.Session(sessionID).Append(w.Context(), []item.Item{item.UserText("delete it"), call("c1", "del")}); err != nil {
+		if err := p.backend.Session(sessionID).Append(w.Context(), []item.Item{item.UserText("delete it"), call("c1", "del")}); err != nil {
 			w.Fatal(err)
 		}
 	})

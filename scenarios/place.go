@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-agents/pawl/journal/journaltest"
 	"github.com/pawl-agents/pawl/pawltest"
 	"github.com/pawl-agents/pawl/session"
-	"github.com/pawl-agents/pawl/sqlstore"
 )
 
 // setup is what the calls of a cell have in common, as data.
@@ -30,9 +29,11 @@ type setup struct {
 	LooseIDs bool
 	Session  sessionKind
 	URL      string // of the model server
-	File     string // of the SQLite store, or of the session alone
+	Host     string // its name
+	Address  string // on the host, of the store, or of the session alone
 	Log      string // of effects
 	Grace    time.Duration
+	Lease    time.Duration
 }
 
 // sessionKind says what session a run has.
@@ -40,7 +41,7 @@ type sessionKind string
 
 const (
 	noSession sessionKind = ""
-	// inStore is a session of the SQLite file. With the store carrier it is in the run's own database.
+	// inStore is a session of the host. With the store carrier of a store it is in the run's own database.
 	inStore sessionKind = "in the store"
 	// plain is a session that knows nothing of batches, as a user might write one.
 	plain sessionKind = "plain"
@@ -118,6 +119,11 @@ func (t tool) make(log *pawltest.EffectLog, r request) pawl.Tool {
 				return "", err
 			}
 		}
+		if r.Gate != "" {
+			if err := waitAt(r.Gate); err != nil {
+				return "", err
+			}
+		}
 		at.here(beforeEffect)
 		if err := t.take(log, c); err != nil {
 			return "", err
@@ -185,23 +191,26 @@ func contextValue(name string) any {
 // place is where calls are made: a process's hold on its agent, its runner and its files.
 type place struct {
 	setup
-	store  *sqlstore.Store
-	client *http.Client
-	runner pawl.Runner // of a process without a store
+	backend Backend
+	client  *http.Client
+	runner  pawl.Runner // of a process without a store
 }
 
 func open(s setup) (*place, error) {
-	// What a loss of power would do is not asked here.
-	st, err := sqlstore.OpenSQLite(s.File, &sqlstore.Options{Sync: sqlstore.UnsafeSyncOff})
+	h, err := hostNamed(s.Host)
 	if err != nil {
 		return nil, err
 	}
-	return &place{setup: s, store: st, client: &http.Client{Transport: &http.Transport{}}}, nil
+	b, err := h.Open(s.Address)
+	if err != nil {
+		return nil, err
+	}
+	return &place{setup: s, backend: b, client: &http.Client{Transport: &http.Transport{}}}, nil
 }
 
 func (p *place) close() error {
 	p.client.CloseIdleConnections()
-	return p.store.Close()
+	return p.backend.Close()
 }
 
 // broken is a store whose appends go wrong by plan, and which takes no late result either:
@@ -236,27 +245,35 @@ func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 	if r.Input != nil {
 		opts.ID = p.Run
 	}
-	runner, driver := &p.runner, journal.Driver(p.store)
+	runner := &p.runner
 	order := newOrder(r, p.Log)
 	if p.Carrier == store {
+		runner = &pawl.Runner{}
+		p.backend.Bind(runner)
 		if r.JournalFaults != nil {
-			driver = broken{journaltest.Faulty(driver, r.JournalFaults)}
+			runner.Store = broken{journaltest.Faulty(runner.Store, r.JournalFaults)}
 		}
-		if r.Slow != "" {
-			driver = &orderedStore{driver, order}
+		if r.Slow != "" && runner.Store != nil {
+			runner.Store = &orderedStore{runner.Store, order}
 		}
-		runner = &pawl.Runner{Store: driver}
 	} else if r.Slow != "" {
 		runner.Store = &orderedStore{journal.NewMemory(), order}
 	}
 	if p.Grace > 0 {
 		runner.Grace = p.Grace
 	}
+	if p.Lease > 0 {
+		runner.Lease = p.Lease
+	}
 	id := sessionID
 	if r.OtherSession != "" {
 		id = r.OtherSession
 	}
-	var s session.Session = ownSession{p.store.Session(id), driver}
+	own := p.backend.Session(id)
+	if p.Carrier == store && runner.Store != nil {
+		own = ownSession{own, runner.Store}
+	}
+	var s session.Session = own
 	switch {
 	case p.Session == noSession || r.Fork != "":
 	case p.Session == plain:
@@ -271,9 +288,9 @@ func (p *place) options(r request) (*pawl.Runner, *pawl.RunOptions) {
 
 const sessionID = "chat"
 
-// ownSession is a session of the file whose store may be one that fails by plan.
+// ownSession is a session of the store, which may be one that fails by plan.
 type ownSession struct {
-	*sqlstore.Session
+	Session
 	driver journal.Driver
 }
 
@@ -285,6 +302,19 @@ func (o *outcome) document() (*pawl.RunState, error) {
 		return nil, errors.New("the call left no state")
 	}
 	return pawl.ParseRunState(o.Document)
+}
+
+// worker makes a runner that can drive any run of the place, by itself.
+func (p *place) worker(r request) *pawl.Runner {
+	runner := &pawl.Runner{Agents: []*pawl.Agent{p.agent(r)}, Grace: p.Grace, Lease: p.Lease}
+	p.backend.Bind(runner)
+	runner.Sessions = func(id string) session.Session {
+		if p.Session == plain {
+			return pawltest.NewFaultySession(p.backend.Session(id), nil)
+		}
+		return p.backend.Session(id)
+	}
+	return runner
 }
 
 // late counts the late results in the ledger of the run.

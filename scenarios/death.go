@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,14 +26,22 @@ const (
 	atAdvance    death = "at the entry of the write after the result"
 )
 
-// died is what a process that dies on purpose exits with.
-const died = 7
-
-// here ends the process if this is where it is to die.
+// here kills the process if this is where it is to die.
 func (d death) here(point death) {
-	if d == point {
-		os.Exit(died)
+	if d != point {
+		return
 	}
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	panic(fmt.Sprint("the process goes on after it was killed: ", err))
+}
+
+// killed reports whether an error is that of a process that was killed.
+func killed(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && !exit.Exited()
 }
 
 // dyingSession is a session whose process dies when the output of a call is appended.
@@ -67,11 +76,8 @@ func (w *world) dies(r request) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	cmd := exec.CommandContext(w.Context(), exe)
-	cmd.Env = append(os.Environ(), jobVariable+"="+file)
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != died {
+	cmd := exec.CommandContext(w.Context(), exe, jobWord, file)
+	if out, err := cmd.CombinedOutput(); !killed(err) {
 		w.Fatalf("the process was to die %s: %v\n%s", r.Dies, err, out)
 	}
 }

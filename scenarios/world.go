@@ -23,14 +23,16 @@ import (
 // callLimit bounds one call of the API. None may come near it [G5].
 const callLimit = time.Minute
 
-// world is where one cell is played: the model server, the files, and what is known about the calls so far.
+// world is where one cell is played: the model server, the place of the host, and what is known about the calls so far.
 type world struct {
 	*testing.T
-	cell   cell
-	setup  setup
-	server *pawltest.ResponsesServer
-	log    *pawltest.EffectLog
-	stay   *place // the live carrier's, which lasts
+	cell    cell
+	host    Host
+	setup   setup
+	server  *pawltest.ResponsesServer
+	log     *pawltest.EffectLog
+	stay    *place // the live carrier's, which lasts
+	workers []*worker
 
 	stop      context.CancelFunc // of the call that is being made
 	last      *outcome
@@ -55,14 +57,17 @@ type verdict struct {
 	decision     decision
 }
 
-// storeID is the name of an SQLite file's store, which no two cells share.
-var storeID = regexp.MustCompile(`sqlite/[0-9a-f]{32}`)
+// storeID is the name of a store, which no two cells share.
+var storeID = regexp.MustCompile(`(sqlite|postgres)/[0-9a-f]{32}`)
 
 func newWorld(t *testing.T, id string, c cell) *world {
 	t.Helper()
-	dir := t.TempDir()
-	w := &world{T: t, cell: c, log: pawltest.OpenEffectLog(filepath.Join(dir, "effects.jsonl"))}
-	w.setup = setup{Carrier: c.carrier, Run: id, Session: inStore, File: filepath.Join(dir, "pawl.db"), Log: w.log.Path()}
+	h, err := hostNamed(c.host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, cell: c, host: h, log: pawltest.OpenEffectLog(filepath.Join(t.TempDir(), "effects.jsonl"))}
+	w.setup = setup{Carrier: c.carrier, Run: id, Session: inStore, Host: c.host, Address: h.New(t), Log: w.log.Path()}
 	return w
 }
 
@@ -149,7 +154,7 @@ func (w *world) do(r request) *outcome {
 		w.Fatalf("G5: call %d took longer than %s", len(w.outcomes)+1, callLimit)
 	}
 	w.last = o
-	o.Error = storeID.ReplaceAllString(o.Error, "sqlite/ID")
+	o.Error = storeID.ReplaceAllString(o.Error, "store/ID")
 	if slices.Contains(o.Errors, "cut") {
 		o.Error = "the answer broke off" // which is another error for a stream
 	}
@@ -273,6 +278,16 @@ func (w *world) sentBy(is func(instructions string) bool) (list []pawltest.Respo
 	return list
 }
 
+// sentOnce checks how often the server was sent an output of these calls.
+func (w *world) sentOnce(callIDs ...string) {
+	w.Helper()
+	for _, id := range callIDs {
+		if n := w.server.OutputsSent(id); n != 1 {
+			w.Errorf("the output of %s was sent %d times", id, n)
+		}
+	}
+}
+
 // holds checks what the session holds.
 func (w *world) holds(want string) {
 	w.Helper()
@@ -342,6 +357,9 @@ func (w *world) unsettled(want ...pawl.Unsettled) {
 
 func (w *world) close() {
 	w.Helper()
+	for _, k := range w.workers {
+		k.end()
+	}
 	if w.stay != nil {
 		if err := w.stay.close(); err != nil {
 			w.Error(err)

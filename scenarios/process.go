@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-agents/pawl"
 )
 
-// jobVariable names the file of the call that a process is started for. Such a process runs no tests.
-const jobVariable = "PAWL_SCENARIO_JOB"
+// jobWord is the first argument of a process that is started for a call; the second names the file of the call. Such a process
+// runs no tests.
+const jobWord = "scenario-job"
 
 // job is a call for another process, and then its outcome.
 type job struct {
@@ -22,6 +23,8 @@ type job struct {
 	Request  request
 	Document json.RawMessage
 	Outcome  *outcome
+	// Work makes the process a worker, see world.worker.
+	Work bool
 }
 
 // elsewhere makes a call in a process of its own.
@@ -35,8 +38,7 @@ func elsewhere(ctx context.Context, t *testing.T, j job) *outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, exe)
-	cmd.Env = append(os.Environ(), jobVariable+"="+file)
+	cmd := exec.CommandContext(ctx, exe, jobWord, file)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the other process: %v\n%s", err, out)
 	}
@@ -61,6 +63,14 @@ func write(file string, j job) error {
 	return os.WriteFile(file, b.Bytes(), 0o600)
 }
 
+// otherProcess does what this process was started for, if it is one that another process started.
+func otherProcess() (done bool, exit int) {
+	if len(os.Args) == 3 && os.Args[1] == jobWord {
+		return true, doJob(os.Args[2])
+	}
+	return false, 0
+}
+
 // doJob is the other process.
 func doJob(file string) (exit int) {
 	err := func() error {
@@ -71,6 +81,9 @@ func doJob(file string) (exit int) {
 		var j job
 		if err := json.Unmarshal(data, &j); err != nil {
 			return err
+		}
+		if j.Work {
+			return work(j)
 		}
 		var state *pawl.RunState
 		if string(j.Document) != "null" { // else it is a new run

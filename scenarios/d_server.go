@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"flag"
 	"fmt"
 
 	"github.com/pawl-agents/pawl/item"
@@ -87,7 +86,7 @@ func s58Play(w *world, p pointer, turns int) {
 }
 
 // manyTurns is how long the runs of S59 are. It has to be a multiple of four.
-var manyTurns = flag.Int("turns", 80, "play S59 with so many turns")
+var manyTurns = 80
 
 func s59() scenario {
 	s := scenario{
@@ -109,7 +108,7 @@ up, and is taken elsewhere.`,
 
 func s59Play(w *world, p pointer) {
 	w.Helper()
-	turns := *manyTurns
+	turns := manyTurns
 	leg := turns / 4
 	w.setup.Tools, w.setup.Session = []tool{{Name: "t", Output: "the same"}}, noSession
 	script := []pawltest.ResponsesStep{turn("user go", call("c1", "t"))}

@@ -2,8 +2,6 @@ package scenarios
 
 import (
 	"bytes"
-	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -207,33 +205,11 @@ func (w *world) output(response string) []json.RawMessage {
 // rows reads a session's rows, nil if there is no session.
 func (w *world) rows(session string) []json.RawMessage {
 	w.Helper()
-	list, err := rows(w.Context(), w.setup.File, session)
+	list, err := w.host.Rows(w.Context(), w.setup.Address, session)
 	if err != nil {
 		w.Fatal(err)
 	}
 	return list
-}
-
-func rows(ctx context.Context, file, session string) ([]json.RawMessage, error) {
-	db, err := sql.Open("sqlite", file)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	found, err := db.QueryContext(ctx, "SELECT message_data FROM agent_messages WHERE session_id = ? ORDER BY id", session)
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	var list []json.RawMessage
-	for found.Next() {
-		var data string
-		if err := found.Scan(&data); err != nil {
-			return nil, err
-		}
-		list = append(list, json.RawMessage(data))
-	}
-	return list, found.Err()
 }
 
 func raws(items []item.Item) []json.RawMessage {

@@ -71,6 +71,8 @@ type request struct {
 	// SlowReader reads a stream slowly.
 	SlowReader bool
 	stop       func() // asks for it; made with the call
+	// Gate names a file that bodies make, with another ending, when they are entered, and wait for before they take effect.
+	Gate string
 	// LeaveAt says at which event the reader of a stream leaves: "started", "paused", or the call id of an output.
 	LeaveAt string
 }

@@ -29,7 +29,7 @@ func s16Play(w *world) {
 	second := turn(settled, says("ok"))
 	reads := second.Check
 	second.Check = func(r *pawltest.ResponsesRequest) error {
-		stored, err := rows(w.Context(), w.setup.File, sessionID)
+		stored, err := w.host.Rows(w.Context(), w.setup.Address, sessionID)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 func (w *world) has(items ...item.Item) {
 	w.Helper()
 	w.at(func(p *place) {
-		if err := p.store.Session(sessionID).Append(w.Context(), items); err != nil {
+		if err := p.backend.Session(sessionID).Append(w.Context(), items); err != nil {
 			w.Fatal(err)
 		}
 	})

@@ -182,7 +182,7 @@ func s76Play(w *world, injected string, items []item.Item, twice bool) {
 	w.waits("c1")
 	w.shared, w.damaged = true, twice
 	w.at(func(p *place) {
-		if err := p.store.Session(sessionID).Append(w.Context(), items); err != nil {
+		if err := p.backend.Session(sessionID).Append(w.Context(), items); err != nil {
 			w.Fatal(err)
 		}
 	})

@@ -182,7 +182,7 @@ func s02Partial(w *world) {
 	}
 
 	w.at(func(p *place) {
-		if _, _, err := p.store.Session(sessionID).Pop(w.Context()); err != nil {
+		if _, _, err := p.backend.Session(sessionID).Pop(w.Context()); err != nil {
 			w.Fatal(err)
 		}
 	})
