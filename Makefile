@@ -58,6 +58,10 @@ chaos-postgres:
 bench: ## Measure beside a floor in the same run; fails where a limit is passed.
 	$(GO) run ./internal/bench -check
 
+.PHONY: bench-waiting
+bench-waiting: ## Measure a worker beside 100,000 waiting runs, in SQLite and PostgreSQL; fails where a limit is passed.
+	$(GO) run ./internal/waiting
+
 .PHONY: compare
 compare: ## Kill one payment in Pawl and in other SDKs at the same points; needs node and npm.
 	cd bench/chaos/js && npm ci --no-audit --no-fund

@@ -26,6 +26,7 @@ type drive struct {
 	input   []journal.Record // so is this
 	granted *granted         // the claim, made before the run was opened; nil once it is used
 	stays   func() bool      // says of the claimed run that it is not to be driven; may be nil
+	shared  bool             // others go on with it when its time has come
 	park    bool             // if it fails nobody looks at it again
 
 	m          *machine.Machine
@@ -51,6 +52,8 @@ type drive struct {
 	next     chan *body // to a goroutine that has run one
 	queue    []outcome
 	bodies   map[effectRef]*body
+	waits    map[effectRef]time.Time          // the ends of those that are in flight; nil before the first
+	parked   time.Time                        // when somebody is to go on, if the drive leaves that to others
 	beside   int                              // waits, questions about calls, and requests
 	requests map[effectRef]context.CancelFunc // to guardrails, and to models of nested runs or beside guardrails
 	relayed  chan relayed
@@ -220,6 +223,9 @@ func (d *drive) loop() (*Result, error) {
 			}
 		}
 		var err error
+		if d.parks() {
+			return nil, d.halt(errParked)
+		}
 		if now, err = d.collect(); err != nil {
 			return nil, d.halt(err)
 		}

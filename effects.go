@@ -43,7 +43,11 @@ func (d *drive) carry(f *frame, e machine.Effect) error {
 		return f.startTool(e)
 	case e.ID.Kind == journal.EffectWait:
 		d.beside++
-		time.AfterFunc(time.Until(time.UnixMilli(e.Until)), func() { d.deliver(outcome{of: of, body: &journal.Fired{ID: of.id}}) })
+		if d.waits == nil {
+			d.waits = make(map[effectRef]time.Time)
+		}
+		d.waits[of] = time.UnixMilli(e.Until)
+		time.AfterFunc(time.Until(d.waits[of]), func() { d.deliver(outcome{of: of, body: &journal.Fired{ID: of.id}}) })
 		return nil
 	case isReconcileOfCall(e.ID):
 		return f.startRecover(e)
@@ -306,6 +310,7 @@ func (d *drive) settle(now time.Time) error {
 		if d.isBeside(o.of) {
 			d.beside--
 			delete(d.requests, o.of)
+			delete(d.waits, o.of)
 		}
 		if o.raw {
 			o = d.ending(o.of, o.body, o.err)

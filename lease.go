@@ -190,6 +190,8 @@ func (d *drive) due() time.Time {
 		return s.scheduled()
 	case s.queued():
 		return at
+	case !d.parked.IsZero():
+		return d.parked
 	case d.m.Status() == machine.Waiting:
 		at = wakes(d.m, d.unread)
 	case d.m.Failure() != nil && d.park:

@@ -75,6 +75,7 @@ var mayImport = map[string][]string{
 	"internal/refmodel":          {},
 	"internal/pgtest":            {},
 	"internal/bench":             {".", "item", "journal", "model", "models/openai", "session", "sqlstore", "modernc.org/sqlite"},
+	"internal/waiting":           {".", "internal/pgtest", "item", "journal", "model", "sqlstore", "sqlstore/pgstore", "github.com/jackc/pgx/v5"},
 
 	// Examples know what any program may know; the script of their models, what tests may know.
 	"examples/internal/example": {"model", "models/openai", "pawltest"},

@@ -477,3 +477,54 @@ func TestSubmitOnASession(t *testing.T) {
 		}
 	})
 }
+
+// A run that waits for the next attempt of a request takes no place meanwhile, and goes on where it
+// was, by whichever worker [S22.5].
+func TestWorkParksRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &busyUntil{at: time.Now().Add(10 * time.Minute)}
+		agent := agentWith(m)
+		agent.Settings = &pawl.ModelSettings{Retry: &model.Retry{MaxRetries: 1}}
+		r := &pawl.Runner{Store: journal.NewMemory(), Agents: []*pawl.Agent{agent}}
+		want := map[string]string{}
+		for i := range 20 {
+			submit(t, r, agent, pawl.RunOptions{ID: fmt.Sprint(i)})
+			want[fmt.Sprint(i)] = "finished"
+		}
+		var runs told
+		opts := &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Parallel: 1, Each: runs.each}}
+		stop := works(t, r, opts)
+		time.Sleep(time.Minute)
+		runs.want(t, map[string]string{})
+		if m.calls != 20 {
+			t.Errorf("%d runs asked within a minute", m.calls)
+		}
+		stop()
+		stop = works(t, r, opts)
+		time.Sleep(10 * time.Minute)
+		stop()
+		runs.want(t, want)
+		if m.calls != 40 {
+			t.Errorf("%d requests", m.calls)
+		}
+	})
+}
+
+// busyUntil is a model that is too busy until some time, and says so.
+type busyUntil struct {
+	at    time.Time
+	mu    sync.Mutex
+	calls int
+}
+
+func (*busyUntil) Info() model.Info { return model.Info{} }
+
+func (m *busyUntil) Call(context.Context, *model.Request, func(*model.Event) bool) (*model.Response, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	if wait := time.Until(m.at); wait > 0 {
+		return nil, &model.Error{Status: 429, Retryable: true, RetryAfter: wait, Delivery: model.DeliveryRefused}
+	}
+	return &model.Response{Items: []pawl.Item{item.MessageItem("", "done")}}, nil
+}

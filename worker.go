@@ -108,7 +108,7 @@ func (w *worker) takeUp(ctx context.Context, run string, claim func() (*granted,
 			res, err = w.resume(ctx, run, g)
 		}
 		var claimed *journal.ClaimedError
-		if errors.Is(err, errStays) || errors.As(err, &claimed) {
+		if errors.Is(err, errStays) || errors.Is(err, errParked) || errors.As(err, &claimed) {
 			return
 		}
 		failed = err != nil && res == nil
@@ -150,6 +150,29 @@ func (w *worker) stays(s *RunState, inbox []journal.Entry) bool {
 // errStays ends a drive of a run that turned out to be left alone.
 var errStays = errors.New("pawl: the run has ended or failed meanwhile")
 
+// errParked ends a drive that has nothing to do for a while.
+var errParked = errors.New("pawl: the run goes on later")
+
+// maxWait is how long a run that only waits for a time keeps its place in a worker.
+const maxWait = 5 * time.Second
+
+// parks says that the drive does nothing but wait, and for so long that it is left to whoever takes the run up then.
+func (d *drive) parks() bool {
+	if !d.shared || len(d.waits) == 0 || d.beside > len(d.waits) || len(d.bodies)+len(d.queue)+len(d.requests) > 0 {
+		return false
+	}
+	var first time.Time
+	for _, at := range d.waits {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	if time.Until(first) > maxWait {
+		d.parked = first
+	}
+	return !d.parked.IsZero()
+}
+
 // resume is Resume of a claimed run, unless it is to be left alone.
 func (w *worker) resume(ctx context.Context, run string, g *granted) (*Result, error) {
 	opts := &RunOptions{}
@@ -157,7 +180,7 @@ func (w *worker) resume(ctx context.Context, run string, g *granted) (*Result, e
 		opts = w.opts.Options(run).orDefault()
 	}
 	return w.r.drive(ctx, nil, func(d *drive) error {
-		d.granted, d.park = g, w.shares && !w.opts.Failed
+		d.granted, d.shared, d.park = g, w.shares, w.shares && !w.opts.Failed
 		d.stays = func() bool {
 			inbox, err := d.store.Inbox(d.bg, run)
 			if err != nil || !w.stays(d.standing(), inbox) {

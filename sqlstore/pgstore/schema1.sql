@@ -224,8 +224,8 @@ BEGIN
 		WHERE p.id = previous.id;
 END $$;
 
--- The next run to be driven. Lanes are the agents, queues and priorities of the runs that are due some time; each is
--- looked up in the index by the one before. What another transaction is about to claim is skipped.
+-- The next run to be driven. Lanes are the agents, queues and priorities of the runs that are due some time; of an agent
+-- each is looked up in the index by the one before. What another transaction is about to claim is skipped.
 CREATE FUNCTION pawl_next(
 	ttl bigint, by_host text, by_boot text, by_pid bigint, by_start text,
 	of_agents text[], of_queues text[], full_queues text[], loaded text[], loads bigint[],
@@ -235,22 +235,25 @@ DECLARE
 	moment bigint := pawl_now();
 	h record;
 BEGIN
+	IF of_agents IS NULL THEN
+		of_agents := ARRAY(SELECT DISTINCT r.agent FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904);
+	END IF;
 	FOR h IN
 		WITH RECURSIVE lane AS (
-			(SELECT r.agent, r.queue, r.priority FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904
-				ORDER BY r.agent, r.queue, r.priority LIMIT 1)
+			SELECT n.* FROM unnest(of_agents) a CROSS JOIN LATERAL (
+				SELECT r.agent, r.queue, r.priority FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904 AND r.agent = a
+				ORDER BY r.queue, r.priority LIMIT 1) n
 			UNION ALL
 			SELECT n.* FROM lane l CROSS JOIN LATERAL (
-				SELECT r.agent, r.queue, r.priority FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904
-					AND (r.agent, r.queue, r.priority) > (l.agent, l.queue, l.priority)
-				ORDER BY r.agent, r.queue, r.priority LIMIT 1) n
+				SELECT r.agent, r.queue, r.priority FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904 AND r.agent = l.agent
+					AND (r.queue, r.priority) > (l.queue, l.priority)
+				ORDER BY r.queue, r.priority LIMIT 1) n
 		), candidate AS (
 			SELECT NULL::bigint AS id, l.agent, l.queue, l.priority, c.due FROM lane l CROSS JOIN LATERAL (
 				SELECT r.due FROM pawl_runs r WHERE NOT r.ended AND r.due < 4611686018427387904 AND r.due <= moment
 					AND r.agent = l.agent AND r.queue = l.queue AND r.priority = l.priority
 					AND (r.until IS NULL OR r.until <= moment) AND r.head > 0
 				ORDER BY r.due LIMIT 1) c
-			WHERE of_agents IS NULL OR l.agent = ANY (of_agents)
 			UNION ALL
 			SELECT r.id, r.agent, r.queue, r.priority, 0 FROM (SELECT i.run, count(*) AS n FROM pawl_inbox i WHERE NOT i.consumed GROUP BY i.run) e
 			JOIN pawl_runs r ON r.id = e.run WHERE e.n > r.unread AND NOT r.ended AND (r.until IS NULL OR r.until <= moment)
