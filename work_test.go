@@ -496,16 +496,16 @@ func TestWorkParksRetries(t *testing.T) {
 		stop := works(t, r, opts)
 		time.Sleep(time.Minute)
 		runs.want(t, map[string]string{})
-		if m.calls != 20 {
-			t.Errorf("%d runs asked within a minute", m.calls)
+		if n := m.asked(); n != 20 {
+			t.Errorf("%d runs asked within a minute", n)
 		}
 		stop()
 		stop = works(t, r, opts)
 		time.Sleep(10 * time.Minute)
 		stop()
 		runs.want(t, want)
-		if m.calls != 40 {
-			t.Errorf("%d requests", m.calls)
+		if n := m.asked(); n != 40 {
+			t.Errorf("%d requests", n)
 		}
 	})
 }
@@ -515,6 +515,12 @@ type busyUntil struct {
 	at    time.Time
 	mu    sync.Mutex
 	calls int
+}
+
+func (m *busyUntil) asked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls
 }
 
 func (*busyUntil) Info() model.Info { return model.Info{} }
