@@ -42,7 +42,7 @@ help: ## Show this list.
 test: tools build vet lint format race ## Everything a commit must pass: build, vet, staticcheck, gofmt, tests with the race detector, examples.
 
 .PHONY: proof
-proof: tools fuzz properties again sweep turns explore kill duel chaos chaos-postgres ## What takes longer than `make test`. CI=1 does less of each.
+proof: tools fuzz properties again sweep turns explore kill duel chaos chaos-postgres bench-waiting ## What takes longer than `make test`. CI=1 does less of each.
 
 # What was found wrong stays in a directory that the output names.
 .PHONY: chaos
@@ -60,7 +60,7 @@ bench: ## Measure beside a floor in the same run; fails where a limit is passed.
 
 .PHONY: bench-waiting
 bench-waiting: ## Measure a worker beside 100,000 waiting runs, in SQLite and PostgreSQL; fails where a limit is passed.
-	$(GO) run ./internal/waiting
+	$(GO) run ./internal/waiting $(if $(CI),-runs 10000)
 
 .PHONY: compare
 compare: ## Kill one payment in Pawl and in other SDKs at the same points; needs node and npm.

@@ -189,6 +189,11 @@ func (w *worker) do(ctx context.Context, t task) report {
 	var err error
 	switch t.Do {
 	case doRun:
+		if t.ID%3 == 0 { // whoever comes first goes on with it
+			r.Status = string(pawl.StatusRunning)
+			_, err = w.runner.Submit(ctx, w.runner.Agents[0], t.Plan.input(), w.options(t.Plan))
+			break
+		}
 		res, err = w.runner.Run(ctx, w.runner.Agents[0], t.Plan.input(), w.options(t.Plan))
 	case doResume:
 		res, err = w.runner.Resume(ctx, nil, pawl.RunID(t.Plan.Run), &pawl.RunOptions{ToolNotFound: pawl.TellModel})

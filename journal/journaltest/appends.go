@@ -225,6 +225,7 @@ func oneWinner(s *store) {
 }
 
 func cancelled(s *store) {
+	s.mustAppend("due", s.batch(1))
 	s.mustAppend("a", s.batch(1))
 	c := s.seize("a")
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -233,6 +234,8 @@ func cancelled(s *store) {
 	_, readErr := s.Read(ctx, "a", 0)
 	_, inboxErr := s.Inbox(ctx, "a")
 	_, listErr := s.List(ctx, journal.Query{})
+	s.mustRelease("due", journal.Rest{})
+	_, nextErr := s.Next(ctx, journal.NextRequest{Owner: owner(1), TTL: hour})
 	for name, err := range map[string]error{
 		"Claim":   claimErr,
 		"Renew":   s.Renew(ctx, "a", c.Epoch, hour),
@@ -242,6 +245,7 @@ func cancelled(s *store) {
 		"Post":    s.Post(ctx, "a", s.entry("k")),
 		"Inbox":   inboxErr,
 		"List":    listErr,
+		"Next":    nextErr,
 	} {
 		if !errors.Is(err, context.Canceled) {
 			s.Errorf("%s with a cancelled context: %v", name, err)

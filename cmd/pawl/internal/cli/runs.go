@@ -42,13 +42,16 @@ func (a *app) runsCommand() *cobra.Command {
 
 // listed is a run in a listing.
 type listed struct {
-	Run     string    `json:"run"`
-	Status  string    `json:"status"`
-	Agent   string    `json:"agent"`
-	Session string    `json:"session,omitempty"`
-	Facts   uint64    `json:"facts"`
-	Started time.Time `json:"started"`
-	Updated time.Time `json:"updated"`
+	Run     string `json:"run"`
+	Status  string `json:"status"`
+	Agent   string `json:"agent"`
+	Session string `json:"session,omitempty"`
+	Queue   string `json:"queue,omitempty"`
+	// Priority is what workers choose by.
+	Priority int       `json:"priority,omitempty"`
+	Facts    uint64    `json:"facts"`
+	Started  time.Time `json:"started"`
+	Updated  time.Time `json:"updated"`
 	// Error is why the run cannot be read.
 	Error string `json:"error,omitempty"`
 }
@@ -82,7 +85,7 @@ func (a *app) runs(ctx context.Context, q journal.Query) (any, error) {
 
 // describe folds a run far enough to say how it stands. A run that cannot be read is listed all the same.
 func describe(ctx context.Context, st store, info journal.RunInfo) listed {
-	l := listed{Run: info.Run, Session: info.Session, Facts: info.Head, Started: info.Created, Updated: info.Updated}
+	l := listed{Run: info.Run, Session: info.Session, Queue: info.Queue, Priority: info.Priority, Facts: info.Head, Started: info.Created, Updated: info.Updated}
 	state, err := (&pawl.Runner{Store: st}).State(ctx, info.Run)
 	if err == nil {
 		l.Agent = state.AgentKey()
