@@ -3,6 +3,7 @@ module github.com/pawl-agents/pawl/engine/temporal
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/pawl-agents/pawl v0.0.0
 	go.temporal.io/api v1.64.3
 	go.temporal.io/sdk v1.51.0

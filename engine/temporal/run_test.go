@@ -3,7 +3,6 @@ package temporal
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
@@ -35,15 +34,11 @@ func TestApproval(t *testing.T) {
 	m := pawltest.NewScriptedModel(pawltest.ScriptedItems(call("c1")), pawltest.ScriptedText("done"))
 	agent := &pawl.Agent{Name: "support", Model: m, Tools: []pawl.Tool{charging(&n, func(f *pawl.Func[charge, string]) { f.Approve = pawl.AlwaysAsk[charge] })}}
 	s := onServer(t, &pawl.Runner{Store: journal.NewMemory(), Agents: []*pawl.Agent{agent}}, WorkerOptions{}).start()
-	began := time.Now()
 	res, err := s.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: s.run()})
 	if err != nil || !res.Waiting() {
 		t.Fatal(res, err)
 	}
-	t.Log("waits after", time.Since(began))
 	s.stop()
-	t.Log("stopped after", time.Since(began))
-	time.Sleep(500 * time.Millisecond)
 	if err := s.Decide(t.Context(), s.run(), pawl.Approve(res.Interruptions[0].ID, "ann")); err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +46,9 @@ func TestApproval(t *testing.T) {
 	if err != nil || state.Status() != pawl.StatusWaiting {
 		t.Error(state, err)
 	}
-	t.Log("decided after", time.Since(began))
 	s.start()
-	t.Log("started after", time.Since(began))
 	res, err = s.Resume(t.Context(), agent, pawl.RunID(s.run()), nil)
 	if err != nil || res.FinalOutput != "done" || n != 1 {
 		t.Errorf("%+v, %v, %d calls", res, err, n)
 	}
-	events, bytes := s.history(t.Context())
-	t.Log("done after", time.Since(began), events, bytes)
 }

@@ -2,7 +2,7 @@ package temporal
 
 import (
 	"bufio"
-	"context"
+	"cmp"
 	"errors"
 	"log/slog"
 	"os"
@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/journal"
 )
 
 // server is the Temporal server of the tests of this package.
@@ -52,6 +53,13 @@ var server = sync.OnceValues(func() (string, error) {
 var stopServer = func() {}
 
 func TestMain(m *testing.M) {
+	if place := strings.Split(os.Getenv(crasherEnv), "|"); len(place) == 3 {
+		if err := (crasher{place[0], place[1], place[2]}).work(); err != nil {
+			slog.Error(err.Error())
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	stopServer()
 	os.Exit(code)
@@ -79,7 +87,7 @@ func onServer(t *testing.T, r *pawl.Runner, opts WorkerOptions) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.TaskQueue = t.Name()
+	opts.TaskQueue = cmp.Or(opts.TaskQueue, t.Name())
 	opts.Temporal.StickyScheduleToStartTimeout = time.Second
 	r.Engine = New(c, opts.Options)
 	s := &site{Runner: r, t: t, client: c, opts: opts}
@@ -109,17 +117,11 @@ func (s *site) stop() {
 	if s.worker != nil {
 		s.worker.Stop()
 		s.worker = nil
+		time.Sleep(300 * time.Millisecond) // the server may hand a task to a poll that has just ended
 	}
 }
 
 // run names a run of the test.
 func (s *site) run() string { return strings.ReplaceAll(s.t.Name(), "/", "-") }
 
-func (s *site) history(ctx context.Context) (events int, bytes int64) {
-	s.t.Helper()
-	d, err := s.client.DescribeWorkflowExecution(ctx, s.run(), "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return int(d.WorkflowExecutionInfo.HistoryLength), d.WorkflowExecutionInfo.HistorySizeBytes
-}
+func memory() *journal.Memory { return journal.NewMemory() }
