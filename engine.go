@@ -216,6 +216,9 @@ func (d *drive) agentNamed(root, key string) *Agent {
 // stopPause is how often an engine is asked whether it has stopped driving a run.
 const stopPause = time.Second
 
+// restPause is how long whoever waits for a run lets facts gather.
+const restPause = 10 * time.Millisecond
+
 // follow shows what is recorded of a run that an engine drives, until it rests. Facts up to seen
 // were shown; a failure up to failed is being tried again.
 func (d *drive) follow(run string, seen, failed uint64, token string) (*Result, error) {
@@ -260,6 +263,9 @@ func (d *drive) follow(run string, seen, failed uint64, token string) (*Result, 
 		case ev := <-events:
 			d.send(ev)
 		case <-rung:
+			if d.emit == nil { // nobody is shown the steps between
+				time.Sleep(restPause)
+			}
 		case <-timer.C:
 			pause = min(2*pause, maxFollowPause)
 		case <-ctx.Done():

@@ -22,6 +22,9 @@ type activities struct {
 
 // perform carries out a step.
 func (a *activities) perform(ctx context.Context, in stepInput, d delta) (*stepResult, error) {
+	if in.Once { // whoever finds it lost has to know who did it
+		activity.RecordHeartbeat(ctx, a.stepper.Self())
+	}
 	defer a.beat(ctx)()
 	st := &pawl.Step{Run: in.Run, Epoch: in.Epoch, After: d.After, Consume: in.Consume, Frame: in.Frame, Again: activity.GetInfo(ctx).Attempt > 1}
 	var err error
@@ -106,7 +109,6 @@ func (a *activities) close(ctx context.Context, in closeInput) error {
 // called.
 func (a *activities) beat(ctx context.Context) (stop func()) {
 	self := a.stepper.Self()
-	activity.RecordHeartbeat(ctx, self)
 	done := make(chan struct{})
 	go func() {
 		ticks := time.NewTicker(a.timing.Heartbeat / 3)

@@ -76,7 +76,7 @@ func (c crasher) work() error {
 	if err != nil {
 		return err
 	}
-	cl, err := client.Dial(client.Options{HostPort: c.address, Logger: quiet, DataConverter: DataConverter(Dir(c.dir))})
+	cl, err := client.Dial(client.Options{HostPort: c.address, Identity: "test", Logger: quiet, DataConverter: DataConverter(Dir(c.dir))})
 	if err != nil {
 		return err
 	}
@@ -175,6 +175,7 @@ func TestKilledWorker(t *testing.T) {
 			if len(effects) != want || effects[0] != effects[len(effects)-1] {
 				t.Errorf("effects %q, want %d with one key", effects, want)
 			}
+			s.record("killed-" + agent)
 		})
 	}
 }

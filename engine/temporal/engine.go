@@ -48,11 +48,15 @@ type Options struct {
 }
 
 // timing is what the activities of a worker take.
-type timing struct{ Heartbeat, Timeout, Grace time.Duration }
+type timing struct {
+	Heartbeat, Timeout, Grace time.Duration
+	// Full is the number of events above which a workflow is continued as a new one.
+	Full int
+}
 
 func (o Options) timing(grace time.Duration) timing {
 	// A body ends at its deadline, then has its grace, and its outcome is stored.
-	return timing{cmp.Or(o.Heartbeat, DefaultHeartbeat), cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(grace, pawl.DefaultGrace) + time.Minute}
+	return timing{cmp.Or(o.Heartbeat, DefaultHeartbeat), cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(grace, pawl.DefaultGrace) + time.Minute, fullEvents}
 }
 
 func (o Options) queue() string { return cmp.Or(o.TaskQueue, DefaultTaskQueue) }

@@ -51,4 +51,5 @@ func TestApproval(t *testing.T) {
 	if err != nil || res.FinalOutput != "done" || n != 1 {
 		t.Errorf("%+v, %v, %d calls", res, err, n)
 	}
+	s.record("approval")
 }

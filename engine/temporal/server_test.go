@@ -83,7 +83,7 @@ func onServer(t *testing.T, r *pawl.Runner, opts WorkerOptions) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.Dial(client.Options{HostPort: address, Logger: quiet, DataConverter: DataConverter(opts.Blobs)})
+	c, err := client.Dial(client.Options{HostPort: address, Identity: "test", Logger: quiet, DataConverter: DataConverter(opts.Blobs)})
 	if err != nil {
 		t.Fatal(err)
 	}

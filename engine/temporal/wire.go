@@ -132,6 +132,8 @@ type stepInput struct {
 	Frame   string   `json:"frame,omitempty"`
 	Effect  string   `json:"effect,omitempty"`
 	Consume []string `json:"consume,omitempty"`
+	// Once says that there is no second attempt.
+	Once bool `json:"once,omitempty"`
 }
 
 // stepResult is what came of it.

@@ -18,6 +18,8 @@ type WorkerOptions struct {
 	RunOptions func(run string) *pawl.RunOptions
 	// Temporal are the SDK's: slots, versioning and so on.
 	Temporal worker.Options
+
+	full int // for tests: timing.Full
 }
 
 // The most bytes of the outcome of an effect, with and without blobs. A payload above 2 MB is an
@@ -32,6 +34,9 @@ const (
 func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Worker, error) {
 	most := maxOutcomeBare
 	a := &activities{timing: opts.timing(r.Grace), bus: opts.Bus}
+	if opts.full > 0 {
+		a.timing.Full = opts.full
+	}
 	if opts.Blobs != nil {
 		most, a.spill = maxOutcome, DataConverter(opts.Blobs)
 	}

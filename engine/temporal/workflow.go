@@ -148,7 +148,7 @@ func (h *host) Now() int64 { return workflow.Now(h.ctx).UnixMilli() }
 // Full says that the history is long.
 func (h *host) Full() bool {
 	info := workflow.GetInfo(h.ctx)
-	return (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= fullEvents || info.GetCurrentHistorySize() >= fullBytes) &&
+	return (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= h.timing.Full || info.GetCurrentHistorySize() >= fullBytes) &&
 		workflow.AllHandlersFinished(h.ctx)
 }
 
@@ -216,7 +216,7 @@ func (h *host) Start(r steps.Request) {
 		timeout = time.Duration(max(r.NotAfter-h.Now(), 0))*time.Millisecond + h.timing.Grace
 	}
 	ctx, cancel := workflow.WithCancel(h.activity(timeout, r.Once))
-	in := stepInput{Run: h.run, Epoch: r.Epoch, Frame: r.Of.Frame, Consume: r.Delta.Consume}
+	in := stepInput{Run: h.run, Epoch: r.Epoch, Frame: r.Of.Frame, Consume: r.Delta.Consume, Once: r.Once}
 	if r.Of != (steps.Ref{}) {
 		in.Effect = r.Of.ID.String()
 	}

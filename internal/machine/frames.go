@@ -218,7 +218,8 @@ func (f *Frame) close() {
 // dropWaits takes waits out of flight: a closed frame waits for what may have an outcome,
 // not for a time [M15.2].
 func (f *Frame) dropWaits() {
-	for id := range f.handed {
+	//workflowcheck:ignore
+	for id := range f.handed { // in any order
 		if id.Kind == journal.EffectWait {
 			f.landed(id)
 		}

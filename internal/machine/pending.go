@@ -67,7 +67,8 @@ func isInput(items []item.Item) bool {
 			return false
 		}
 	}
-	for _, n := range open {
+	//workflowcheck:ignore
+	for _, n := range open { // in any order
 		if n > 0 {
 			return false
 		}
