@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/engine/temporal/internal/devtest"
 	"github.com/pawl-agents/pawl/sqlstore"
 )
 
@@ -103,7 +104,7 @@ func (c crasher) start(t *testing.T) *exec.Cmd {
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), crasherEnv+"="+strings.Join([]string{c.dir, c.address, c.queue}, "|"))
-	cmd.Stderr, cmd.SysProcAttr = os.Stderr, childOf()
+	cmd.Stderr, cmd.SysProcAttr = os.Stderr, devtest.ChildOf()
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -127,7 +128,7 @@ func kill(cmd *exec.Cmd) {
 func TestKilledWorker(t *testing.T) {
 	for _, agent := range []string{"once", "idempotent"} {
 		t.Run(agent, func(t *testing.T) {
-			address, err := server()
+			address, err := devtest.Server()
 			if err != nil {
 				t.Fatal(err)
 			}

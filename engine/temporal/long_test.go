@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/engine/temporal/internal/devtest"
 	"github.com/pawl-agents/pawl/sqlstore"
 )
 
@@ -119,7 +120,7 @@ func emptyActivity(context.Context) error { return nil }
 func BenchmarkRun(b *testing.B) {
 	const turns = 20
 	const activities = 1 + 4*turns + 3 + 2 // open; each turn; the last one; record, close
-	address, err := server()
+	address, err := devtest.Server()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,15 +1,10 @@
 package temporal
 
 import (
-	"bufio"
 	"cmp"
-	"errors"
 	"log/slog"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,39 +13,9 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/pawl-agents/pawl"
+	"github.com/pawl-agents/pawl/engine/temporal/internal/devtest"
 	"github.com/pawl-agents/pawl/journal"
 )
-
-// server is the Temporal server of the tests of this package.
-var server = sync.OnceValues(func() (string, error) {
-	path := os.Getenv("PAWL_TEMPORAL_DEVSERVER")
-	if path == "" {
-		path, _ = filepath.Abs("devserver/devserver")
-	}
-	cmd := exec.Command(path, "-port", "0")
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = childOf()
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return "", errors.Join(errors.New("make temporal-devserver builds the server of these tests, or PAWL_TEMPORAL_DEVSERVER names it"), err)
-	}
-	stopServer = func() {
-		cmd.Process.Signal(os.Interrupt)
-		cmd.Wait()
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if address, ok := strings.CutPrefix(lines.Text(), "READY "); ok {
-			return address, nil
-		}
-	}
-	return "", errors.New("the server did not start")
-})
-
-var stopServer = func() {}
 
 func TestMain(m *testing.M) {
 	if place := strings.Split(os.Getenv(crasherEnv), "|"); len(place) == 3 {
@@ -61,7 +26,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	stopServer()
+	devtest.Stop()
 	os.Exit(code)
 }
 
@@ -79,7 +44,7 @@ type site struct {
 // onServer makes a runner with a worker, on a task queue of the test's own.
 func onServer(t *testing.T, r *pawl.Runner, opts WorkerOptions) *site {
 	t.Helper()
-	address, err := server()
+	address, err := devtest.Server()
 	if err != nil {
 		t.Fatal(err)
 	}
