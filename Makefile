@@ -83,6 +83,12 @@ temporal-devserver: ## Build the Temporal server for tests (5 minutes the first 
 enginetest: temporal-devserver ## Play crashes and decisions on every host of runs: memory, SQLite, PostgreSQL, Temporal.
 	cd enginetest && $(GO) test -race -timeout 30m -every 1
 
+.PHONY: temporal
+temporal: ## Test engine/temporal against a Temporal server, and look for what its workflow must not do.
+	@server=$$($(MAKE) --no-print-directory -s temporal-devserver) && cd engine/temporal && $(GO) vet ./... && \
+	$(GO) run go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0 ./... && \
+	PAWL_TEMPORAL_DEVSERVER=$$server $(GO) test -race -p $(P) -timeout 20m ./...
+
 # Its own tests, and what vet and staticcheck say of it.
 .PHONY: devserver-check
 devserver-check: temporal-devserver

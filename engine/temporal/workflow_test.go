@@ -36,6 +36,7 @@ func TestWorkflow(t *testing.T) {
 	begun(t, r, agent, "r")
 
 	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(quiet)
 	env := suite.NewTestWorkflowEnvironment()
 	a := testActivities(t, r)
 	env.RegisterWorkflowWithOptions(a.timing.runWorkflow, workflow.RegisterOptions{Name: workflowName})
