@@ -40,7 +40,7 @@ func (r *Runner) take(ctx context.Context, run string, above uint64, e Engine) (
 	if errors.As(err, &held) {
 		err = because(ErrClaimed, err)
 	}
-	return &granted{c, from, req.Owner}, err
+	return &granted{c, run, from, req.Owner}, err
 }
 
 // claim takes the run, unless it was taken for this drive, and folds its ledger.

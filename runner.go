@@ -177,6 +177,9 @@ func (d *drive) opened(open func(*drive) error) (err error) {
 			return
 		}
 		d.release()
+		if d.granted != nil {
+			d.letGo(nil)
+		}
 		if v := recover(); v != nil {
 			err = &PanicError{In: "the beginning of the run", Value: v, Stack: string(debug.Stack())}
 		}

@@ -158,7 +158,7 @@ func (s *shift) fill(ctx context.Context) {
 			}
 			return
 		}
-		s.begin(next.Run, next.Queue, func() (*granted, error) { return &granted{next.Claim, from, owner.Self()}, nil })
+		s.begin(next.Run, next.Queue, func() (*granted, error) { return &granted{next.Claim, next.Run, from, owner.Self()}, nil })
 	}
 }
 

@@ -534,3 +534,30 @@ func (m *busyUntil) Call(context.Context, *model.Request, func(*model.Event) boo
 	}
 	return &model.Response{Items: []pawl.Item{item.MessageItem("", "done")}}, nil
 }
+
+// What panics before a run is open is told, and keeps neither the worker nor the run [S22.8].
+func TestWorkAfterAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journal.NewMemory()
+		agent := agentWith(&slow{})
+		sess := session.NewMemory("chat")
+		r := &pawl.Runner{Store: store, Agents: []*pawl.Agent{agent}, Sessions: func(string) session.Session { return wordless{sess} }}
+		submit(t, &pawl.Runner{Store: store}, agent, pawl.RunOptions{ID: "r", Session: sess})
+		var got []error
+		stop := works(t, r, &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Each: func(run pawl.RecoveredRun) { got = append(got, run.Err) }}})
+		time.Sleep(2 * time.Second)
+		stop()
+		if _, ok := errors.AsType[*pawl.PanicError](got[0]); len(got) != 1 || !ok {
+			t.Errorf("told of %v", got)
+		}
+		infos, err := store.List(t.Context(), journal.Query{})
+		if err != nil || len(infos) != 1 || infos[0].Holder != nil {
+			t.Errorf("the run is held: %+v, %v", infos, err)
+		}
+	})
+}
+
+// wordless is a session that cannot say its id.
+type wordless struct{ session.Session }
+
+func (wordless) ID() string { panic("no id") }

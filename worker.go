@@ -81,6 +81,7 @@ func owned(info journal.RunInfo) bool { return info.Holder != nil && !owner.Gone
 // granted is a claim that was made before its run was opened.
 type granted struct {
 	journal.Claim
+	run   string
 	from  time.Time // its lease begins here or later
 	owner journal.Owner
 }
@@ -93,7 +94,7 @@ func (r *Runner) claimOf(ctx context.Context, info journal.RunInfo) (*granted, e
 	}
 	from := time.Now()
 	c, err := r.store().Claim(ctx, info.Run, req)
-	return &granted{c, from, req.Owner}, err
+	return &granted{c, info.Run, from, req.Owner}, err
 }
 
 // takeUp claims a run and drives it on, on a goroutine of its own. done is told whether it
@@ -190,7 +191,7 @@ func (w *worker) resume(ctx context.Context, run string, g *granted) (*Result, e
 			return true
 		}
 		err := d.resume(ctx, nil, RunID(run), opts)
-		if d.granted != nil && d.letGo(run, err) && w.shares {
+		if d.granted != nil && d.letGo(err) && w.shares {
 			return errStays
 		}
 		if ctx.Err() != nil && err != nil || err == nil && d.m.Finished() != nil {
@@ -202,7 +203,7 @@ func (w *worker) resume(ctx context.Context, run string, g *granted) (*Result, e
 
 // letGo releases a claim under which the run could not be opened. A run whose agent is not known here
 // is due at once for somebody who does know it; leaves says that it is such a one.
-func (d *drive) letGo(run string, err error) (leaves bool) {
+func (d *drive) letGo(err error) (leaves bool) {
 	rest := journal.Rest{Due: time.Now().Add(maxBackoff)}
 	re, ok := errors.AsType[*RunError](err)
 	switch {
@@ -214,10 +215,10 @@ func (d *drive) letGo(run string, err error) (leaves bool) {
 			rest.Due, leaves = time.Time{}, true
 		}
 	}
-	if inbox, err := d.store.Inbox(d.bg, run); err == nil {
+	if inbox, err := d.store.Inbox(d.bg, d.granted.run); err == nil {
 		rest.Unread = len(inbox)
 	}
-	d.store.Release(d.bg, run, d.granted.Epoch, rest)
+	d.store.Release(d.bg, d.granted.run, d.granted.Epoch, rest)
 	return leaves
 }
 

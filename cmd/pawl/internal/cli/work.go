@@ -25,6 +25,7 @@ On SIGTERM or Ctrl-C it takes up nothing more, lets what it drives go on for --d
 
 func (a *app) workCommand() *cobra.Command {
 	var o pawl.WorkOptions
+	var listen string
 	cmd := &cobra.Command{
 		Use:   "work FILE",
 		Short: "Drive the runs of an agent, as one of many workers",
@@ -34,7 +35,10 @@ func (a *app) workCommand() *cobra.Command {
 			if len(o.Queues) == 0 {
 				o.Queues = nil
 			}
-			return a.work(cmd.Context(), args[0], &o)
+			if listen != "" && !a.isDatabase() {
+				return nil, &usageError{errors.New("--listen is for a store in PostgreSQL")}
+			}
+			return a.work(cmd.Context(), args[0], listen, &o)
 		}),
 	}
 	cmd.Flags().IntVar(&o.Parallel, "max", pawl.DefaultParallel, "drive at most so many `runs` at a time")
@@ -42,6 +46,7 @@ func (a *app) workCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.Queues, "queue", nil, "take runs of this `queue` only; may be given several times")
 	cmd.Flags().DurationVar(&o.Poll, "poll", pawl.DefaultPoll, "look for runs so often")
 	cmd.Flags().DurationVar(&o.Drain, "drain", 10*time.Second, "how long runs may go on when the worker is to end")
+	cmd.Flags().StringVar(&listen, "listen", "", "`URL` of the PostgreSQL server itself, to hear of decisions at once where --store goes through a pooler")
 	cmd.Flags().BoolVar(&o.Failed, "retry-failed", false, "try runs that failed again")
 	return cmd
 }
@@ -63,7 +68,7 @@ type worked struct {
 	Failed   int `json:"failed"`
 }
 
-func (a *app) work(ctx context.Context, path string, o *pawl.WorkOptions) (any, error) {
+func (a *app) work(ctx context.Context, path, listen string, o *pawl.WorkOptions) (any, error) {
 	agent, file, err := agentOf(path)
 	if err != nil {
 		return nil, err
@@ -71,7 +76,7 @@ func (a *app) work(ctx context.Context, path string, o *pawl.WorkOptions) (any, 
 	if err := file.CheckModel(); err != nil {
 		return nil, &usageError{err}
 	}
-	st, err := a.makeStore(ctx)
+	st, err := a.makeStore(ctx, listen)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +169,7 @@ func (a *app) submit(ctx context.Context, path, text, sessionID string, o *pawl.
 	if err != nil {
 		return nil, err
 	}
-	st, err := a.makeStore(ctx)
+	st, err := a.makeStore(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -183,10 +188,10 @@ func (a *app) submit(ctx context.Context, path, text, sessionID string, o *pawl.
 	return submitted{run}, nil
 }
 
-// makeStore opens the store, and makes it where there is none.
-func (a *app) makeStore(ctx context.Context) (store, error) {
+// makeStore opens the store, and makes it where there is none. A database is listened to at another URL if there is one.
+func (a *app) makeStore(ctx context.Context, listen string) (store, error) {
 	if a.isDatabase() {
-		return a.openStore(ctx)
+		return pgstore.Open(ctx, a.store, &pgstore.Options{ListenURL: listen})
 	}
 	if _, err := os.Stat(a.store); errors.Is(err, os.ErrNotExist) {
 		if filepath.Ext(a.store) == ".db" {
