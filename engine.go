@@ -309,6 +309,9 @@ func (w *engineWait) rests() (res *Result, err error, rests bool) {
 		if entries, err := d.store.Inbox(d.bg, w.f.run); err != nil || len(entries) > 0 { // it is about to go on
 			break
 		}
+		if some, err := w.f.read(); err != nil || some { // what was in the inbox has just been recorded
+			return nil, nil, false
+		}
 		return w.result(), nil, true
 	case StatusFinished, StatusCancelled:
 		res := w.result()
