@@ -23,11 +23,14 @@ const (
 	DefaultTimeout   = time.Hour
 )
 
-// Options are the options of an engine and of its workers, which must agree on TaskQueue. The zero
+// Options are the options of an engine and of its workers, which must agree on TaskQueue, Prefix and Namespace. The zero
 // value is all defaults.
 type Options struct {
 	// TaskQueue is the queue of the workflows and their activities; empty means DefaultTaskQueue.
 	TaskQueue string
+	// Prefix stands before the id of a run in the id of its workflow. Stores whose runs may have the
+	// same ids need different ones in a namespace.
+	Prefix string
 	// Namespace tells the engines of a store apart that have several; empty means "default". It is
 	// the client's.
 	Namespace string
@@ -77,9 +80,9 @@ func New(c client.Client, opts Options) *Engine { return &Engine{client: c, opts
 // Name names the engine in claims.
 func (e *Engine) Name() string { return e.opts.name() }
 
-// Start starts the workflow of a run, whose id is the run's, unless there is one.
+// Start starts the workflow of a run, unless there is one.
 func (e *Engine) Start(ctx context.Context, run string) error {
-	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: run, TaskQueue: e.opts.queue(),
+	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: e.opts.Prefix + run, TaskQueue: e.opts.queue(),
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 		WorkflowExecutionErrorWhenAlreadyStarted: true}, workflowName, runInput{Run: run})
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
@@ -109,13 +112,13 @@ func (e *Engine) Tell(ctx context.Context, run string, messages []journal.Entry)
 func (e *Engine) update(ctx context.Context, run string, m journal.Entry) bool {
 	ctx, cancel := context.WithTimeout(ctx, synchronous)
 	defer cancel()
-	h, err := e.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: run, UpdateID: m.Key, UpdateName: messageName,
+	h, err := e.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: e.opts.Prefix + run, UpdateID: m.Key, UpdateName: messageName,
 		Args: []any{encodeMessage(m)}, WaitForStage: client.WorkflowUpdateStageCompleted})
 	return err == nil && h.Get(ctx, nil) == nil
 }
 
 func (e *Engine) signal(ctx context.Context, run, name string, arg any) error {
-	err := e.client.SignalWorkflow(ctx, run, "", name, arg)
+	err := e.client.SignalWorkflow(ctx, e.opts.Prefix+run, "", name, arg)
 	var gone *serviceerror.NotFound
 	switch {
 	case err == nil:
@@ -150,7 +153,7 @@ func (e *Engine) Stopped(ctx context.Context, run, token string) *pawl.EngineErr
 func (e *Engine) state(ctx context.Context, run string) (s runState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	v, err := e.client.QueryWorkflow(ctx, run, "", stateName)
+	v, err := e.client.QueryWorkflow(ctx, e.opts.Prefix+run, "", stateName)
 	if err == nil {
 		err = v.Get(&s)
 	}
