@@ -22,13 +22,14 @@ type loopEngine struct {
 
 	mu    sync.Mutex
 	hosts map[string]*loopHost
+	over  map[string]bool // their loops have come to an end
 	wait  sync.WaitGroup
 	full  func(h *loopHost) bool
 	able  *pawl.Stepper
 }
 
 func newLoopEngine(t testing.TB, r *pawl.Runner, opts pawl.StepperOptions) *loopEngine {
-	e := &loopEngine{t: t, hosts: make(map[string]*loopHost)}
+	e := &loopEngine{t: t, hosts: make(map[string]*loopHost), over: make(map[string]bool)}
 	r.Engine = e
 	worker := &pawl.Runner{Store: r.Store, Agents: r.Agents, Sessions: r.Sessions, Grace: r.Grace}
 	opts.Engine = e.Name()
@@ -79,7 +80,7 @@ func (e *loopEngine) Name() string { return "loop" }
 func (e *loopEngine) Start(_ context.Context, run string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if h := e.hosts[run]; h != nil {
+	if e.hosts[run] != nil || e.over[run] {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,8 +90,10 @@ func (e *loopEngine) Start(_ context.Context, run string) error {
 		defer func() {
 			e.mu.Lock()
 			delete(e.hosts, run)
+			v := recover()
+			e.over[run] = v == nil
 			e.mu.Unlock()
-			if v := recover(); v != nil && v != errLoopEnds {
+			if v != nil && v != errLoopEnds {
 				panic(v)
 			}
 		}()
