@@ -44,7 +44,7 @@ func (f *frame) startTool(e machine.Effect) error {
 		if b == nil {
 			s.Output, _ = answer(info.Item, f.goneText(info))
 		} else {
-			s.Output = item.FunctionOutput(info.CallID, "The tool failed: "+s.Error)
+			s.Output = item.FunctionOutput(info.CallID, toolFailed(err))
 		}
 		f.d.queue = append(f.d.queue, outcome{of: effectRef{e.Frame, e.ID}, body: s})
 		return nil
@@ -212,8 +212,11 @@ func (b *body) enter(note string) (out Item, err error) {
 	return outputItem(b.fc, result, note)
 }
 
+// toolFailed is what the model reads of an error of a body.
+func toolFailed(err error) string { return "The tool failed: " + bare(err) }
+
 func (t *Tool) errorText(ctx context.Context, c *Call, err error) (text string) {
-	text = "The tool failed: " + err.Error()
+	text = toolFailed(err)
 	if t.agent != nil {
 		text = agentFailed(err)
 	}

@@ -80,14 +80,14 @@ func TestToolFailures(t *testing.T) {
 		want string
 	}{
 		"error":     {bodyReturning(body(func(context.Context, *pawl.Call) (string, error) { return "", errors.New("no funds") })), "The tool failed: no funds"},
-		"panic":     {bodyReturning(body(func(context.Context, *pawl.Call) (string, error) { panic("bug") })), `The tool failed: pawl: tool "charge" panicked: bug`},
-		"nil panic": {bodyReturning(body(func(_ context.Context, c *pawl.Call) (string, error) { return *(*string)(nil), nil })), `The tool failed: pawl: tool "charge" panicked: runtime error`},
+		"panic":     {bodyReturning(body(func(context.Context, *pawl.Call) (string, error) { panic("bug") })), `The tool failed: tool "charge" panicked: bug`},
+		"nil panic": {bodyReturning(body(func(_ context.Context, c *pawl.Call) (string, error) { return *(*string)(nil), nil })), `The tool failed: tool "charge" panicked: runtime error`},
 		"goexit": {bodyReturning(body(func(context.Context, *pawl.Call) (string, error) { runtime.Goexit(); return "", nil })),
 			"The outcome of this tool call is unknown"},
 		"bad text":     {bodyReturning(body(func(context.Context, *pawl.Call) (string, error) { return "", errors.New("\xff") })), "The tool failed: \uFFFD"},
-		"unwritable":   {returning(dud{}), "The tool failed: pawl: the tool ran, and its result cannot be written as JSON: "},
-		"not JSON":     {returning(func() {}), "The tool failed: pawl: the tool ran, and its result cannot be written as JSON: "},
-		"writes panic": {returning(bomb{}), `The tool failed: pawl: tool "charge" panicked: boom`},
+		"unwritable":   {returning(dud{}), "The tool failed: the tool ran, and its result cannot be written as JSON: "},
+		"not JSON":     {returning(func() {}), "The tool failed: the tool ran, and its result cannot be written as JSON: "},
+		"writes panic": {returning(bomb{}), `The tool failed: tool "charge" panicked: boom`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done"))

@@ -112,7 +112,7 @@ says what went wrong, and for a context that has ended that the outcome is unkno
 		bad          func(context.Context) error
 	}{
 		{"error", "output c2 The tool failed: no paper", func(context.Context) error { return errors.New("no paper") }},
-		{"panic", "output c2 The tool failed: pawl: tool \"bad\" panicked: no paper", func(context.Context) error { panic("no paper") }},
+		{"panic", "output c2 The tool failed: tool \"bad\" panicked: no paper", func(context.Context) error { panic("no paper") }},
 		{"context", unknown("c2", "pawl_498fe3ae6b52d60e3b22c00fb1086a9d"), func(context.Context) error { return context.Canceled }},
 	} {
 		s.variants = append(s.variants, variant{name: v.name, play: func(w *world) { s50Play(w, v.output, v.bad) }})
