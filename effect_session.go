@@ -47,8 +47,9 @@ func (f *frame) load() (journal.Body, error) {
 }
 
 // merge asks what the model is to read instead of the session's history and the input.
-func (f *frame) merge(history, input []Item) ([]Item, error) {
-	list, err := f.opts.MergeInput(f.d.ctx, history, slices.Clone(input))
+func (f *frame) merge(history, input []Item) (list []Item, err error) {
+	defer panicked("RunOptions.MergeInput", "", &err)
+	list, err = f.opts.MergeInput(f.d.ctx, history, slices.Clone(input))
 	if err == nil {
 		err = checkItems(list)
 	}

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,12 +45,22 @@ func (f *frame) transfer(id journal.EffectID) (journal.Body, error) {
 	if err := f.filterHandoff(b, h, t.handoff); err != nil {
 		return nil, &FilterError{Filter: fmt.Sprintf("the filter of handoff %q", t.name), Err: err}
 	}
-	if t.handoff.on != nil {
-		if err := t.handoff.on(f.d.ctx, &h); err != nil {
-			return nil, because(fmt.Errorf("pawl: handoff %q: OnHandoff", t.name), err)
-		}
+	if err := t.handedOver(f.d.ctx, &h); err != nil {
+		return nil, err
 	}
 	return b, nil
+}
+
+// handedOver calls OnHandoff. A panic is an error.
+func (t *Tool) handedOver(ctx context.Context, h *HandoffCall) (err error) {
+	if t.handoff.on == nil {
+		return nil
+	}
+	defer panicked("OnHandoff of handoff", t.name, &err)
+	if err := t.handoff.on(ctx, h); err != nil {
+		return because(fmt.Errorf("pawl: handoff %q: OnHandoff", t.name), err)
+	}
+	return nil
 }
 
 // filterHandoff asks what the next agent is to read.
@@ -73,7 +84,7 @@ func (f *frame) filterHandoff(b *journal.Transferred, call HandoffCall, h *hando
 	}
 	data.PreHandoff, data.New = present(places[from:response]), present(places[response:])
 	all := data.Items()
-	list, err := filter(f.d.ctx, &data)
+	list, err := filter.ask(f.d.ctx, &data)
 	if err != nil {
 		return err
 	}
@@ -81,6 +92,12 @@ func (f *frame) filterHandoff(b *journal.Transferred, call HandoffCall, h *hando
 		return err
 	}
 	return unsendable(f.d.m.Check(journal.Fact{Frame: f.m.Name(), Body: b}))
+}
+
+// ask asks the filter. A panic is an error.
+func (filter HandoffFilter) ask(ctx context.Context, h *HandoffData) (list []Item, err error) {
+	defer panicked("the filter of handoff", h.Handoff, &err)
+	return filter(ctx, h)
 }
 
 // viewInstead writes what a filter returned instead of a list as a view of the history, nil

@@ -2,7 +2,6 @@ package pawl
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -71,7 +70,7 @@ func (f *frame) filterInput(e machine.Effect, w *wanted) ([]journal.Span, error)
 }
 
 func (f *frame) filtered(in *ModelInput) (err error) {
-	defer panicked("the filter", "", &err)
+	defer panicked("RunOptions.FilterInput", "", &err)
 	return f.opts.FilterInput(f.d.ctx, in)
 }
 
@@ -113,7 +112,13 @@ type FilterError struct {
 }
 
 // Error says what is wrong.
-func (e *FilterError) Error() string { return fmt.Sprintf("pawl: %s: %s", e.Filter, bare(e.Err)) }
+func (e *FilterError) Error() string {
+	text := bare(e.Err)
+	if !strings.HasPrefix(text, e.Filter) { // a panic names it too
+		text = e.Filter + ": " + text
+	}
+	return "pawl: " + text
+}
 
 // Unwrap returns the cause.
 func (e *FilterError) Unwrap() error { return e.Err }

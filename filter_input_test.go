@@ -106,7 +106,7 @@ func TestFilterInputFails(t *testing.T) {
 		want   string
 	}{
 		"error":   {func(context.Context, *pawl.ModelInput) error { return bang }, "RunOptions.FilterInput: no answer"},
-		"panic":   {func(context.Context, *pawl.ModelInput) error { panic("boom") }, "RunOptions.FilterInput: the filter panicked: boom"},
+		"panic":   {func(context.Context, *pawl.ModelInput) error { panic("boom") }, "RunOptions.FilterInput panicked: boom"},
 		"nothing": {func(_ context.Context, in *pawl.ModelInput) error { in.Items = nil; return nil }, "RunOptions.FilterInput: it returned no items"},
 		"no item": {func(_ context.Context, in *pawl.ModelInput) error { in.Items[0] = pawl.Item{}; return nil }, "RunOptions.FilterInput: item 0 is empty"},
 		"an output alone": {func(_ context.Context, in *pawl.ModelInput) error { in.Items = in.Items[2:]; return nil },

@@ -74,6 +74,7 @@ func TestHandoffFilterFails(t *testing.T) {
 		want   string
 	}{
 		"error":   {func(context.Context, *pawl.HandoffData) ([]pawl.Item, error) { return nil, bang }, "no answer"},
+		"panic":   {func(context.Context, *pawl.HandoffData) ([]pawl.Item, error) { panic(bang) }, "panicked: no answer"},
 		"nothing": {is(), "it returned no items"},
 		"no item": {is(pawl.Item{}), "item 0 is empty"},
 		"a call alone": {func(_ context.Context, h *pawl.HandoffData) ([]pawl.Item, error) { return h.New[:1], nil },
@@ -98,7 +99,7 @@ func TestHandoffFilterFails(t *testing.T) {
 					f.Filter = func(ctx context.Context, h *pawl.HandoffData) ([]pawl.Item, error) { return filter(ctx, h) }
 				})
 				_, err := m.run(new(pawl.Runner), t.Context(), d.triage, pawl.UserText("hi"), &pawl.RunOptions{ID: "r"})
-				if _, ok := errors.AsType[*pawl.FilterError](err); !ok || err.Error() != `pawl: run r, handoff 1.0: the filter of handoff "transfer_to_billing": `+tt.want {
+				if _, ok := errors.AsType[*pawl.FilterError](err); !ok || err.Error() != `pawl: run r, handoff 1.0: the filter of handoff "transfer_to_billing"`+map[bool]string{false: ": ", true: " "}[name == "panic"]+tt.want {
 					t.Fatalf("error %v", err)
 				}
 				d.e.want(t)

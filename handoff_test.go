@@ -248,7 +248,7 @@ func TestOnHandoffFails(t *testing.T) {
 		want string
 	}{
 		"error": {func() error { return errors.New("no line") }, `handoff 1.0: handoff "transfer_to_billing": OnHandoff: no line`},
-		"panic": {func() error { panic("boom") }, "handoff 1.0: handoff 1.0 panicked: boom"},
+		"panic": {func() error { panic("boom") }, `handoff 1.0: OnHandoff of handoff "transfer_to_billing" panicked: boom`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachMode(t, func(t *testing.T, m mode) {

@@ -132,7 +132,7 @@ func TestMergeInputFails(t *testing.T) {
 		want  string
 	}{
 		"error":           {func(context.Context, []pawl.Item, []pawl.Item) ([]pawl.Item, error) { return nil, bang }, "no answer"},
-		"panic":           {func(context.Context, []pawl.Item, []pawl.Item) ([]pawl.Item, error) { panic(bang) }, "reading the session panicked: no answer"},
+		"panic":           {func(context.Context, []pawl.Item, []pawl.Item) ([]pawl.Item, error) { panic(bang) }, "reading the session: RunOptions.MergeInput panicked: no answer"},
 		"nothing":         {func(context.Context, []pawl.Item, []pawl.Item) ([]pawl.Item, error) { return nil, nil }, "RunOptions.MergeInput: it returned no items"},
 		"no item":         {func(_ context.Context, h, in []pawl.Item) ([]pawl.Item, error) { return append(in, pawl.Item{}), nil }, "RunOptions.MergeInput: item 1 is empty"},
 		"a call alone":    {func(_ context.Context, h, in []pawl.Item) ([]pawl.Item, error) { return append(h[1:2], in...), nil }, `call "c0" without its output`},
