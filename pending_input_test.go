@@ -148,6 +148,47 @@ func TestAddedInputOfADocumentIsChecked(t *testing.T) {
 	}
 }
 
+// What may be added is what a run may begin with [M21.1].
+func TestInputIsThatOfARun(t *testing.T) {
+	raw := func(texts ...string) (list pawl.Input) {
+		for _, text := range texts {
+			list = append(list, item.FromTrusted(text))
+		}
+		return list
+	}
+	const (
+		made = `{"type":"function_call","call_id":"c9","name":"pay","arguments":"{}"}`
+		paid = `{"type":"function_call_output","call_id":"c9","output":"paid"}`
+	)
+	for name, tt := range map[string]struct {
+		input pawl.Input
+		takes bool
+	}{
+		"a search of the server's":   {raw(`{"type":"tool_search_call","id":"ts_1","status":"completed"}`), true},
+		"with what it found":         {raw(`{"type":"tool_search_call","id":"ts_1"}`, `{"type":"tool_search_output","id":"tso_1","tools":[]}`), true},
+		"what it found alone":        {raw(`{"type":"tool_search_output","id":"tso_1","tools":[]}`), true},
+		"a shell of the server's":    {raw(`{"type":"shell_call","call_id":"s1","action":{},"environment":{"type":"container_reference"}}`), true},
+		"a shell of this side":       {raw(`{"type":"shell_call","call_id":"s1","action":{}}`), false},
+		"a call":                     {raw(made), false},
+		"an output":                  {raw(paid), false},
+		"a call and its output":      {raw(made, paid), true},
+		"a call and two outputs":     {raw(made, paid, paid), false},
+		"two calls and their output": {raw(made, made, paid), false},
+		"two calls of one id":        {raw(made, made, paid, paid), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, state := waiting5(t)
+			added := state.AddInput(tt.input)
+			_, began := new(pawl.Runner).Run(t.Context(), agentWith(newScript(says("done"))), tt.input, nil)
+			for _, err := range []error{added, began} {
+				if tt.takes != (err == nil) || err != nil && !as[*pawl.ConfigError](err) {
+					t.Errorf("added: %v; begun with: %v", added, began)
+				}
+			}
+		})
+	}
+}
+
 // What is refused changes nothing [S20.6].
 func TestInputIsRefused(t *testing.T) {
 	ends := func(m *pawl.RunOptions, steps ...step) func(t *testing.T) (*pawl.Runner, *pawl.RunState) {

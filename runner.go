@@ -307,20 +307,23 @@ func checkInput(input Input, server bool) error {
 	return nil
 }
 
-// orphanOutput returns the first output without a call before it.
+// orphanOutput returns the first output without a call before it that has none yet.
 func orphanOutput(items []Item) (Item, bool) {
 	type pair struct {
 		t  item.Type
 		id string
 	}
-	called := make(map[pair]bool)
+	open := make(map[pair]int)
 	for _, it := range items {
 		h := it.Head()
-		if item.IsCall(h.Type) {
-			called[pair{item.OutputType(h.Type), h.CallID}] = true
-		}
-		if item.IsOutput(h.Type) && h.CallID != "" && !called[pair{h.Type, h.CallID}] {
+		switch {
+		case item.IsCall(h.Type):
+			open[pair{item.OutputType(h.Type), h.CallID}]++
+		case !item.IsOutput(h.Type) || h.CallID == "":
+		case open[pair{h.Type, h.CallID}] == 0:
 			return it, true
+		default:
+			open[pair{h.Type, h.CallID}]--
 		}
 	}
 	return Item{}, false
@@ -345,18 +348,20 @@ func openCalls(items []Item) []Item {
 		t  item.Type
 		id string
 	}
-	open := make(map[pair]int)
+	open := make(map[pair][]int)
 	var calls []Item
 	for _, it := range items {
 		h := it.Head()
 		if it.NeedsOutput() {
-			open[pair{item.OutputType(h.Type), h.CallID}] = len(calls)
+			of := pair{item.OutputType(h.Type), h.CallID}
+			open[of] = append(open[of], len(calls))
 			calls = append(calls, it)
 			continue
 		}
-		if i, ok := open[pair{h.Type, h.CallID}]; ok && h.CallID != "" {
-			delete(open, pair{h.Type, h.CallID})
-			calls[i] = Item{}
+		of := pair{h.Type, h.CallID}
+		if n := len(open[of]); n > 0 && h.CallID != "" {
+			calls[open[of][n-1]] = Item{}
+			open[of] = open[of][:n-1]
 		}
 	}
 	var list []Item

@@ -63,8 +63,14 @@ func (f *Frame) checkAdded(b *journal.Added) error {
 func isInput(items []item.Item) bool {
 	open := make(pairing)
 	for _, it := range items {
-		if it.IsZero() || !open.add(it) {
+		h := it.Head()
+		if it.IsZero() || !open.add(it) && h.CallID != "" {
 			return false
+		}
+	}
+	for _, it := range items { // the server has run it
+		if h := it.Head(); item.IsCall(h.Type) && !it.NeedsOutput() {
+			open[answered{item.OutputType(h.Type), h.CallID}]--
 		}
 	}
 	//workflowcheck:ignore
