@@ -70,7 +70,8 @@ var mutants = []mutant{
 		{"internal/machine/fold.go", "f.m.usage.add(b.Usage)", "f.m.usage.add(b.Usage)\n\tif MUTANT {\n\t\tf.m.usage.add(b.Usage)\n\t}"},
 	}, "answer", "live/run", "usage: 220 tokens were counted, and the model reported 110"},
 	{"a key for each attempt", []change{
-		{"internal/machine/rules.go", "Effect{ID: id, Key: f.KeyOf(c.id)", "Effect{ID: id, Key: Key(f.m.id, f.name+map[bool]string{true: id.String()}[MUTANT], c.id)"},
+		{"internal/machine/effects.go", "import \"github.com/pawl-agents/pawl/journal\"", "import (\n\t\"os\"\n\n\t\"github.com/pawl-agents/pawl/journal\"\n)"},
+		{"internal/machine/effects.go", "= f.KeyOf(c.id), c.notAfter\n", "= Key(f.m.id, f.name+map[bool]string{true: e.ID.String()}[MUTANT], c.id), c.notAfter\n"},
 	}, "idempotent", "store/run", "the effects differ from those without the fault"},
 	{"sticky into frames", []change{
 		{"internal/machine/decide.go", "\treturn f.sticky[c.spec.Identity]\n", "\tfor g := f; g != nil && MUTANT; g = g.parent {\n\t\tif d := g.sticky[c.spec.Identity]; d != nil {\n\t\t\treturn d\n\t\t}\n\t}\n\treturn f.sticky[c.spec.Identity]\n"},
