@@ -53,3 +53,27 @@ func TestApproval(t *testing.T) {
 	}
 	s.record("approval")
 }
+
+// A message can wait for the workflow to take it, and is sent all the same if no worker is up [S23.5].
+func TestSynchronous(t *testing.T) {
+	n := 0
+	m := pawltest.NewScriptedModel(pawltest.ScriptedItems(call("c1")), pawltest.ScriptedItems(call("c2")), pawltest.ScriptedText("done"))
+	agent := &pawl.Agent{Name: "support", Model: m, Tools: []pawl.Tool{charging(&n, func(f *pawl.Func[charge, string]) { f.Approve = pawl.AlwaysAsk[charge] })}}
+	s := onServer(t, &pawl.Runner{Store: journal.NewMemory(), Agents: []*pawl.Agent{agent}}, WorkerOptions{Options: Options{Synchronous: true}}).start()
+	res, err := s.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: s.run()})
+	for turn := 0; err == nil && res.Waiting(); turn++ {
+		if turn == 1 {
+			s.stop()
+		}
+		if err := s.Decide(t.Context(), s.run(), pawl.Approve(res.Interruptions[0].ID, "ann")); err != nil {
+			t.Fatal(err)
+		}
+		if turn == 1 {
+			s.start()
+		}
+		res, err = s.Resume(t.Context(), nil, pawl.RunID(s.run()), nil)
+	}
+	if err != nil || res.FinalOutput != "done" || n != 2 {
+		t.Errorf("%+v, %v, %d calls", res, err, n)
+	}
+}
