@@ -82,6 +82,7 @@ temporal-devserver: ## Build the Temporal server for tests (5 minutes the first 
 .PHONY: enginetest
 enginetest: temporal-devserver ## Play crashes and decisions on every host of runs: memory, SQLite, PostgreSQL, Temporal.
 	cd enginetest && $(GO) test -race -timeout 30m -every 1
+	cd engine/temporal/enginetest && PAWL_TEMPORAL_DEVSERVER=$$($(MAKE) -s -C $(CURDIR) temporal-devserver) $(GO) test -p $(P) -timeout 30m -every 1
 
 .PHONY: temporal
 temporal: ## Test engine/temporal against a Temporal server, and look for what its workflow must not do.

@@ -150,6 +150,9 @@ func (w *world) approvedTooLate(at *outcome, want string) {
 	err = state.Decide(approval)
 	w.at(func(p *place) {
 		runner, opts := p.options(request{})
+		if served := p.serve(request{}); served != nil {
+			w.Fatal(served)
+		}
 		if err == nil { // the state does not know it yet, the run does
 			_, err = runner.Resume(w.Context(), p.agent(request{}), state, opts)
 		}

@@ -231,8 +231,12 @@ func newOutcome(res *pawl.Result, err error) *outcome {
 // call makes a call of the API. from is the state to resume from, nil if only the run's id is known.
 func (p *place) call(ctx context.Context, r request, from *pawl.RunState) *outcome {
 	runner, opts := p.options(r)
+	opts = p.travelling(opts)
 	r.stop = func() { runner.StopAfterTurn(p.Run) }
 	agent := p.agent(r)
+	if err := p.serve(r); err != nil {
+		return newOutcome(nil, err)
+	}
 	if r.Input != nil {
 		if r.Mode == stream {
 			return p.watch(ctx, runner, runner.Stream(ctx, agent, r.Input, opts), r)

@@ -41,9 +41,9 @@ type Host struct {
 type Backend interface {
 	// Bind puts a runner there that is new: it sets what says where its runs are kept.
 	Bind(r *pawl.Runner)
-	// Work drives runs that nobody else drives, with the agents and sessions of a bound runner, until ctx ends. It calls
-	// ready when it can be counted on.
-	Work(ctx context.Context, r *pawl.Runner, ready func()) error
+	// Work drives runs that nobody else drives, with the agents and sessions of a bound runner and these options, until ctx
+	// ends. It calls ready when it can be counted on.
+	Work(ctx context.Context, r *pawl.Runner, opts func(run string) *pawl.RunOptions, ready func()) error
 	// Session is the session of that id.
 	Session(id string) Session
 	// Close ends it. What it keeps stays.
@@ -78,9 +78,9 @@ func (b *storeBackend) Bind(r *pawl.Runner)       { r.Store = b.driver }
 func (b *storeBackend) Session(id string) Session { return b.session(id) }
 func (b *storeBackend) Close() error              { return b.end() }
 
-func (b *storeBackend) Work(ctx context.Context, r *pawl.Runner, ready func()) error {
+func (b *storeBackend) Work(ctx context.Context, r *pawl.Runner, opts func(run string) *pawl.RunOptions, ready func()) error {
 	ready()
-	return r.Work(ctx, &pawl.WorkOptions{Poll: 100 * time.Millisecond})
+	return r.Work(ctx, &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Options: opts}, Poll: 100 * time.Millisecond})
 }
 
 // SQLite keeps runs and sessions in a file.

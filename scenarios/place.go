@@ -194,6 +194,8 @@ type place struct {
 	backend Backend
 	client  *http.Client
 	runner  pawl.Runner // of a process without a store
+
+	stopWorker func() error // nil without one
 }
 
 func open(s setup) (*place, error) {
@@ -209,8 +211,9 @@ func open(s setup) (*place, error) {
 }
 
 func (p *place) close() error {
+	err := p.leave()
 	p.client.CloseIdleConnections()
-	return p.backend.Close()
+	return errors.Join(err, p.backend.Close())
 }
 
 // broken is a store whose appends go wrong by plan, and which takes no late result either:
@@ -304,17 +307,67 @@ func (o *outcome) document() (*pawl.RunState, error) {
 	return pawl.ParseRunState(o.Document)
 }
 
-// worker makes a runner that can drive any run of the place, by itself.
-func (p *place) worker(r request) *pawl.Runner {
+// worker makes a runner that drives any run of the place, and the options of its runs, as they are in a call of the API.
+func (p *place) worker(r request) (*pawl.Runner, func(string) *pawl.RunOptions) {
+	r.Input = nil
+	called, opts := p.options(r)
 	runner := &pawl.Runner{Agents: []*pawl.Agent{p.agent(r)}, Grace: p.Grace, Lease: p.Lease}
 	p.backend.Bind(runner)
-	runner.Sessions = func(id string) session.Session {
-		if p.Session == plain {
-			return pawltest.NewFaultySession(p.backend.Session(id), nil)
-		}
-		return p.backend.Session(id)
+	runner.Store = called.Store
+	runner.Sessions = called.Sessions
+	if opts.Session != nil {
+		runner.Sessions = func(string) session.Session { return opts.Session }
 	}
-	return runner
+	return runner, func(string) *pawl.RunOptions {
+		own := *opts
+		own.Session, own.MaxTurns = nil, 0
+		return &own
+	}
+}
+
+// serve has a worker in this process while calls are made here, if they need one.
+func (p *place) serve(r request) error {
+	h, err := hostNamed(p.Host)
+	if err != nil || !h.Engine || p.Carrier != store {
+		return err
+	}
+	if err := p.leave(); err != nil {
+		return err
+	}
+	runner, opts := p.worker(r)
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- p.backend.Work(ctx, runner, opts, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err = <-ended:
+		ended <- err
+	}
+	p.stopWorker = func() error {
+		cancel()
+		return <-ended
+	}
+	return err
+}
+
+// leave ends the worker of the place, if there is one.
+func (p *place) leave() error {
+	stop := p.stopWorker
+	if stop == nil {
+		return nil
+	}
+	p.stopWorker = nil
+	return stop()
+}
+
+// travelling leaves of the options what a caller can hand over to an engine. The rest is the worker's.
+func (p *place) travelling(opts *pawl.RunOptions) *pawl.RunOptions {
+	if h, err := hostNamed(p.Host); err != nil || !h.Engine || p.Carrier != store {
+		return opts
+	}
+	own := *opts
+	own.MergeInput, own.FilterInput, own.HandoffFilter, own.ToolNotFound, own.Context = nil, nil, nil, pawl.FailRun, nil
+	return &own
 }
 
 // late counts the late results in the ledger of the run.

@@ -131,6 +131,20 @@ func storeOnly(c cell) string {
 	if c.carrier != store {
 		return "a run in memory has no store that could fail"
 	}
+	return engineWrites(c)
+}
+
+// onEngine reports whether a cell is played on an engine.
+func onEngine(c cell) bool {
+	h, err := hostNamed(c.host)
+	return err == nil && h.Engine
+}
+
+// engineWrites is the reason of variants in which a certain write goes wrong, or is slow.
+func engineWrites(c cell) string {
+	if onEngine(c) {
+		return "what an engine writes, when, and how often it tries, is its own"
+	}
 	return ""
 }
 

@@ -75,18 +75,18 @@ func work(j job) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	runner := p.worker(j.Request)
+	runner, options := p.worker(j.Request)
 	ready := make(chan struct{})
 	if j.Request.Input != nil {
 		go func() {
 			<-ready
 			starter, opts := p.options(j.Request)
-			if _, err := starter.Run(ctx, runner.Agents[0], j.Request.Input, opts); err != nil {
+			if _, err := starter.Run(ctx, runner.Agents[0], j.Request.Input, p.travelling(opts)); err != nil {
 				fmt.Fprintln(os.Stderr, "the run:", err)
 			}
 		}()
 	}
-	err = p.backend.Work(ctx, runner, func() {
+	err = p.backend.Work(ctx, runner, options, func() {
 		fmt.Println(isReady)
 		close(ready)
 	})

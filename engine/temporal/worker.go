@@ -49,7 +49,25 @@ func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Work
 	}
 	w := worker.New(c, opts.queue(), opts.Temporal)
 	register(w, a)
-	return w, nil
+	return &stopping{w, a.stepper}, nil
+}
+
+// stopping is a worker that lets go of what its stepper keeps once it has stopped.
+type stopping struct {
+	worker.Worker
+	stepper *pawl.Stepper
+}
+
+// Stop stops the worker.
+func (w *stopping) Stop() {
+	w.Worker.Stop()
+	w.stepper.Stop()
+}
+
+// Run runs the worker until it is interrupted.
+func (w *stopping) Run(interrupted <-chan any) error {
+	defer w.stepper.Stop()
+	return w.Worker.Run(interrupted)
 }
 
 // register says what a worker can do.
