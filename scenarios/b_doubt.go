@@ -68,7 +68,7 @@ func s22Dies(w *world, t tool, at death) {
 	w.Helper()
 	w.setup.Tools, w.setup.Session = []tool{t}, plain
 	script := payBy("pay", "output c1 receipt-5")
-	if at == inRule { // the answer is recorded together with what its rules say
+	if at == inRule && !onEngine(w.cell) { // the answer is recorded together with what its rules say
 		script = append(script[:1:1], script...)
 	}
 	w.model(script...)

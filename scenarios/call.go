@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -226,6 +227,17 @@ func newOutcome(res *pawl.Result, err error) *outcome {
 		o.Error, o.Errors = broken.Error(), []string{"document"}
 	}
 	return o
+}
+
+// readErrors reads the errors that an engine brought from another process off their text.
+func (o *outcome) readErrors() {
+	for _, e := range []struct{ name, text string }{
+		{"session fault", pawltest.ErrSessionFault.Error()}, {"session mismatch", pawl.ErrSessionMismatch.Error()}, {"model 400", "HTTP 400"},
+	} {
+		if strings.Contains(o.Error, e.text) && !slices.Contains(o.Errors, e.name) {
+			o.Errors = append(o.Errors, e.name)
+		}
+	}
 }
 
 // call makes a call of the API. from is the state to resume from, nil if only the run's id is known.

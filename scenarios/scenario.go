@@ -72,7 +72,7 @@ func (v variant) cells() []cell {
 // cellsOn returns the cells of a variant with these carriers on a host, possible or not.
 func (v variant) cellsOn(host string, carriers ...carrier) []cell {
 	modes := [][]mode{{run}, {stream}}
-	if v.mixed {
+	if h, err := hostNamed(host); v.mixed && err == nil && !h.Engine {
 		modes = nil
 		for n := range 8 {
 			var m []mode

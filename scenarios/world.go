@@ -154,6 +154,9 @@ func (w *world) do(r request) *outcome {
 		w.Fatalf("G5: call %d took longer than %s", len(w.outcomes)+1, callLimit)
 	}
 	w.last = o
+	if onEngine(w.cell) {
+		o.readErrors()
+	}
 	o.Error = storeID.ReplaceAllString(o.Error, "store/ID")
 	if slices.Contains(o.Errors, "cut") {
 		o.Error = "the answer broke off" // which is another error for a stream
