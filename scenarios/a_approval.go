@@ -145,12 +145,7 @@ finds what it wrote and goes on: nobody notices.`,
 		},
 		variants: []variant{
 			{name: "acknowledgement lost", play: s02Lost, mixed: true},
-			{name: "half of the batch stored", play: s02Partial, impossible: func(c cell) string {
-				if onEngine(c) {
-					return "an engine brings the text of an error, not what the error holds"
-				}
-				return ""
-			}},
+			{name: "half of the batch stored", play: s02Partial, impossible: notOnEngine("an engine brings the text of an error, not what the error holds")},
 			{name: "another session", play: s02Other},
 			{name: "journal acknowledgement lost", play: s02JournalLost, mixed: true, impossible: storeOnly},
 			{name: "journal, half of the batch stored", impossible: func(cell) string {

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -143,7 +144,7 @@ and return. What they return is kept in the ledger with their calls as late resu
 what can be replayed or in any request, and no turn is made of it. Until then whoever asks the store for what is unsettled is
 told of both calls, with their keys, although the run has ended; afterwards of none.`,
 		sources:  []string{"https://github.com/github/copilot-cli/issues/4668"},
-		variants: []variant{{play: s34Play}},
+		variants: []variant{{play: s34Play, impossible: notOnEngine("an engine takes no late result once its loop has ended")}},
 	}
 }
 
@@ -193,7 +194,7 @@ request is valid. If the user writes something new on the session instead, the n
 the same three calls with the same three outputs in front of the new message.`,
 		sources: []string{"https://github.com/EvoScientist/EvoScientist/issues/463"},
 		variants: []variant{
-			{name: "resumed", play: func(w *world) {
+			{name: "resumed", impossible: notStopped, play: func(w *world) {
 				s35Stop(w, s35Settled)
 				w.resume()
 				w.ends("done")
@@ -205,10 +206,13 @@ the same three calls with the same three outputs in front of the new message.`,
 				w.start("continue")
 				w.ends("done")
 				s35Check(w, s35Settled+"; user continue; message done")
-			}, impossible: knownToOthers},
+			}, impossible: func(c cell) string { return cmp.Or(knownToOthers(c), notStopped(c)) }},
 		},
 	}
 }
+
+// notStopped is the reason of variants in which a process stops driving.
+var notStopped = notOnEngine("who stops waiting for a run of an engine does not stop it")
 
 var s35Settled = "user go; call c1 e1; call c2 e2; call c3 e3; output c1 one; output c2 two; " +
 	unknown("c3", "pawl_5d57d97a615fe2257c4ff4a6a85093d7")

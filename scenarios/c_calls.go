@@ -302,9 +302,12 @@ func s25Play(w *world) {
 	w.holds(settled + "; message done")
 }
 
-// recovers looks after the runs of the store, as a supervisor does.
+// recovers looks after the runs of the store, as a supervisor does. An engine looks after its own by itself.
 func (w *world) recovers() {
 	w.Helper()
+	if onEngine(w.cell) {
+		return
+	}
 	w.at(func(p *place) {
 		runner, _ := p.options(request{})
 		if err := runner.Recover(w.Context(), nil); err != nil {

@@ -140,6 +140,16 @@ func onEngine(c cell) bool {
 	return err == nil && h.Engine
 }
 
+// notOnEngine is the reason of variants that are about how a runner drives a run by itself.
+func notOnEngine(why string) func(cell) string {
+	return func(c cell) string {
+		if onEngine(c) {
+			return why
+		}
+		return ""
+	}
+}
+
 // engineWrites is the reason of variants in which a certain write goes wrong, or is slow.
 func engineWrites(c cell) string {
 	if onEngine(c) {
