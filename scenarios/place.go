@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-agents/pawl"
@@ -195,6 +196,7 @@ type place struct {
 	client  *http.Client
 	runner  pawl.Runner // of a process without a store
 
+	workerMu   sync.Mutex
 	stopWorker func() error // nil without one
 }
 
@@ -331,6 +333,8 @@ func (p *place) serve(r request) error {
 	if err != nil || !h.Engine || p.Carrier != store {
 		return err
 	}
+	p.workerMu.Lock()
+	defer p.workerMu.Unlock()
 	if err := p.leave(); err != nil {
 		return err
 	}
