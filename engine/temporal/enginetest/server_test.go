@@ -18,6 +18,8 @@ import (
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/pawl-agents/pawl/engine/temporal/internal/devtest"
 )
 
 // server is the development server, which keeps everything in a file.
@@ -38,7 +40,7 @@ func (s *server) start() error {
 		port = "0"
 	}
 	s.cmd = exec.Command(path, "-port", port, "-db", s.file, "-log", "fatal")
-	s.cmd.Stderr = os.Stderr
+	s.cmd.Stderr, s.cmd.SysProcAttr = os.Stderr, devtest.ChildOf()
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
