@@ -101,15 +101,6 @@ func (k *worker) dies() {
 	}
 }
 
-// kill kills the process.
-func (k *worker) kill() {
-	k.w.Helper()
-	if err := k.cmd.Process.Kill(); err != nil {
-		k.w.Fatal(err)
-	}
-	k.dies()
-}
-
 func (k *worker) wait() error {
 	k.gone = true
 	late := time.AfterFunc(callLimit, func() { _ = k.cmd.Process.Kill() })
