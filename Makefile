@@ -86,11 +86,11 @@ enginetest: temporal-devserver ## Play crashes and decisions on every host of ru
 
 .PHONY: temporal
 temporal: ## Test engine/temporal against a Temporal server, and look for what its workflow must not do.
-	@server=$$($(MAKE) --no-print-directory -s temporal-devserver) && cd engine/temporal && $(GO) vet ./... && \
-	$(GO) run go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0 ./... && \
+	@server=$$($(MAKE) --no-print-directory -s temporal-devserver) && lint=$$($(GO) tool -n staticcheck) && \
+	cd engine/temporal && $(GO) vet ./... && $$lint ./... && $(GO) run go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0 ./... && \
 	PAWL_TEMPORAL_DEVSERVER=$$server $(GO) test -race -p $(P) -timeout 20m ./...
 
-# Its own tests, and what vet and staticcheck say of it.
+# Its own tests, and what vet says of it.
 .PHONY: devserver-check
 devserver-check: temporal-devserver
 	cd $(DEVSERVER) && $(GO) vet -p $(P) . && $(GO) test -p $(P) -timeout 20m .

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/pawl-agents/pawl"
@@ -31,16 +30,16 @@ func noting(name string, keys map[string]int) pawl.Tool {
 // histories returns how many workflows a run took, their events and bytes, and the most of one.
 func (s *site) histories(ctx context.Context) (workflows, events, mostEvents int, bytes, mostBytes int64) {
 	s.t.Helper()
-	d, err := s.client.DescribeWorkflowExecution(ctx, s.run(), "")
+	d, err := s.client.DescribeWorkflow(ctx, s.run(), "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for id := d.WorkflowExecutionInfo.FirstRunId; id != ""; workflows++ {
-		d, err := s.client.DescribeWorkflowExecution(ctx, s.run(), id)
+	for id := d.RawResponse.WorkflowExecutionInfo.FirstRunId; id != ""; workflows++ {
+		d, err := s.client.DescribeWorkflow(ctx, s.run(), id)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		info := d.WorkflowExecutionInfo
+		info := d.RawResponse.WorkflowExecutionInfo
 		events, bytes = events+int(info.HistoryLength), bytes+info.HistorySizeBytes
 		mostEvents, mostBytes = max(mostEvents, int(info.HistoryLength)), max(mostBytes, info.HistorySizeBytes)
 		id = s.next(ctx, id)
@@ -139,7 +138,7 @@ func BenchmarkRun(b *testing.B) {
 	r := &pawl.Runner{Store: store, Agents: []*pawl.Agent{agent}, Engine: New(c, opts)}
 	w, err := NewWorker(c, r, WorkerOptions{Options: opts})
 	if err == nil {
-		w.(worker.Worker).RegisterWorkflow(emptyWorkflow)
+		w.RegisterWorkflow(emptyWorkflow)
 		w.RegisterActivity(emptyActivity)
 		err = w.Start()
 	}

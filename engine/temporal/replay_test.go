@@ -26,12 +26,12 @@ func (s *site) record(name string) {
 		return
 	}
 	ctx := s.t.Context()
-	d, err := s.client.DescribeWorkflowExecution(ctx, s.run(), "")
+	d, err := s.client.DescribeWorkflow(ctx, s.run(), "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	n := 0
-	for id := d.WorkflowExecutionInfo.FirstRunId; id != ""; id = s.next(ctx, id) {
+	for id := d.RawResponse.WorkflowExecutionInfo.FirstRunId; id != ""; id = s.next(ctx, id) {
 		var h historypb.History
 		for it := s.client.GetWorkflowHistory(ctx, s.run(), id, false, 0); it.HasNext(); {
 			ev, err := it.Next()

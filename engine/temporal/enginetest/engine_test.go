@@ -82,11 +82,11 @@ var host = enginetest.Host{
 			return false, err
 		}
 		defer c.Close()
-		d, err := c.DescribeWorkflowExecution(context.Background(), run, "")
+		d, err := c.DescribeWorkflow(context.Background(), run, "")
 		if err != nil {
 			return false, err
 		}
-		return d.WorkflowExecutionInfo.FirstRunId != d.WorkflowExecutionInfo.Execution.RunId, nil
+		return d.RawResponse.WorkflowExecutionInfo.FirstRunId != d.RawResponse.WorkflowExecutionInfo.Execution.RunId, nil
 	},
 	New: func(t *testing.T) string {
 		t.Helper()
