@@ -181,6 +181,9 @@ func (d *drive) stop(cause error) { d.cancel(cause) }
 // went wrong may go right.
 func (d *drive) due() time.Time {
 	at := time.Time{}
+	if d.m.Finished() != nil && len(d.unsaved) == 0 {
+		return journal.Never
+	}
 	switch s := d.standing(); {
 	case s == nil:
 		return journal.Never
