@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -403,4 +404,24 @@ func TestEngineSubmit(t *testing.T) {
 	if err := r.Recover(t.Context(), nil); !errors.As(err, &config) {
 		t.Error(err)
 	}
+}
+
+// The result of a body that was left running is recorded also when the loop of its run
+// is over [S23.5].
+func TestEngineLateResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e effects
+		agent := deaf(&e, func() {}, func(f *pawl.Func[charge, string]) { f.Timeout = time.Second })
+		r, _ := onEngine(t, agent, pawl.StepperOptions{})
+		if _, err := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := lates(t, r.Store); len(got) > 0 {
+			t.Errorf("late before the body ends: %q", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got, want := lates(t, r.Store), []string{"t1.0.1 c1: late receipt"}; !slices.Equal(got, want) {
+			t.Errorf("late %q, want %q", got, want)
+		}
+	})
 }

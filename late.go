@@ -51,11 +51,8 @@ func (d *drive) record(frame string, s *journal.Settled) {
 	if !d.post(frame, s) {
 		return
 	}
-	if d.stepper != nil {
-		if d.stepper.opts.Late != nil {
-			d.stepper.opts.Late(d.claimedRun)
-		}
-		return
+	if d.stepper != nil && d.stepper.opts.Late != nil {
+		d.stepper.opts.Late(d.claimedRun)
 	}
 	for _, pause := range latePauses {
 		if err := d.r.recordLate(d.bg, d.claimedRun); !errors.Is(err, ErrClaimed) {
