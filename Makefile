@@ -21,6 +21,7 @@ SKIP      ?= -skip '^TestScenarios$$|^TestSweep|^TestSymmetry$$'
 FAULTS    ?= 1
 KILLS     ?= 100
 DURATION  ?= 60s
+RACE      ?=
 else
 FUZZTIME  ?= 10m
 CHECKS    ?= 20000
@@ -30,6 +31,7 @@ KILLS     ?= 300
 DURATION  ?= 10m
 SWEEP     ?= -full
 SWEEP_PG  ?= -postgres 5
+RACE      ?= -race
 endif
 
 .DEFAULT_GOAL := help
@@ -81,7 +83,7 @@ temporal-devserver: ## Build the Temporal server for tests (5 minutes the first 
 # What it prints: enginetest: NAME N cases, F failed.
 .PHONY: enginetest
 enginetest: temporal-devserver ## Play crashes and decisions on every host of runs: memory, SQLite, PostgreSQL, Temporal.
-	cd enginetest && $(GO) test -race -timeout 30m -every 1
+	cd enginetest && $(GO) test $(RACE) -timeout 30m -every 1
 	cd engine/temporal/enginetest && PAWL_TEMPORAL_DEVSERVER=$$($(MAKE) -s -C $(CURDIR) temporal-devserver) $(GO) test -p $(P) -timeout 30m -every 1
 
 .PHONY: temporal
