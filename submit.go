@@ -28,6 +28,7 @@ func (r *Runner) Submit(ctx context.Context, agent *Agent, input Input, opts *Ru
 	}
 	d := r.newDrive(ctx, nil)
 	defer d.cancel(nil)
+	d.engine = r.Engine
 	err = d.opened(func(d *drive) (err error) {
 		run, err = d.submit(ctx, agent, input, opts.orDefault())
 		return err
@@ -73,6 +74,9 @@ func (d *drive) submit(ctx context.Context, agent *Agent, input Input, opts *Run
 	d.step(started)
 	if err := d.admit(ctx, d.encode(d.m.Flush().Facts)); err != nil {
 		return "", &RunError{Run: run, Err: err}
+	}
+	if d.engine != nil {
+		d.keeper.stop() // the claim is the engine's
 	}
 	return run, nil
 }
