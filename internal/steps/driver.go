@@ -250,11 +250,16 @@ func (d *Driver) carryAlone(of Ref) error {
 // await waits for the end of a step. What else comes in is taken later.
 func (d *Driver) await(of Ref) *End {
 	for {
+		var end *End
 		for _, ev := range d.host.Wait(0) {
 			if ev.End != nil && ev.End.Of == of {
-				return ev.End
+				end = ev.End
+				continue
 			}
 			d.backlog = append(d.backlog, ev)
+		}
+		if end != nil {
+			return end
 		}
 	}
 }
