@@ -92,6 +92,11 @@ temporal: ## Test engine/temporal against a Temporal server, and look for what i
 	cd engine/temporal && $(GO) vet ./... && $$lint ./... && $(GO) run go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0 ./... && \
 	PAWL_TEMPORAL_DEVSERVER=$$server $(GO) test -race -p $(P) -timeout 20m ./...
 
+.PHONY: bench-temporal
+bench-temporal: ## Measure a turn on Temporal beside an empty workflow; fails where the limit is passed.
+	@server=$$($(MAKE) --no-print-directory -s temporal-devserver) && \
+	cd engine/temporal && PAWL_TEMPORAL_DEVSERVER=$$server $(GO) run ./internal/bench -check
+
 # Its own tests, and what vet says of it.
 .PHONY: devserver-check
 devserver-check: temporal-devserver

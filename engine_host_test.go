@@ -213,8 +213,12 @@ func (h *loopHost) Now() int64 { return time.Now().UnixMilli() }
 
 func (h *loopHost) Full() bool { return h.e.full != nil && h.e.full(h) }
 
-func (h *loopHost) Open(lost []journal.Owner) *journal.Claimed {
-	o, err := h.e.workers().Open(h.ctx, h.run, lost)
+func (h *loopHost) Open(lost []string) *journal.Claimed {
+	owners := make([]journal.Owner, len(lost))
+	for i := range lost {
+		owners[i] = h.e.lost
+	}
+	o, err := h.e.workers().Open(h.ctx, h.run, owners)
 	if err != nil {
 		h.e.t.Errorf("open: %v", err)
 		panic(errLoopEnds)
@@ -261,7 +265,7 @@ func (h *loopHost) Start(r steps.Request) {
 		end := &steps.End{Of: r.Of}
 		switch stop := pawl.EngineStop(err); {
 		case lost && r.Once:
-			end.Failure = &steps.Failure{Kind: steps.Lost, Lost: h.e.lost}
+			end.Failure = &steps.Failure{Kind: steps.Lost, Lost: "worker"}
 		case err == nil:
 			end.Outcome, end.Stored, end.Inbox = out.Outcome, out.Stored, out.Inbox
 		case ctx.Err() != nil:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	sdk "go.temporal.io/sdk/temporal"
 
@@ -18,13 +19,11 @@ type activities struct {
 	timing  timing
 	bus     Bus
 	spill   converter.DataConverter // stores what is large; nil without blobs
+	client  client.Client
 }
 
 // perform carries out a step.
 func (a *activities) perform(ctx context.Context, in stepInput, d delta) (*stepResult, error) {
-	if in.Once { // whoever finds it lost has to know who did it
-		activity.RecordHeartbeat(ctx, a.stepper.Self())
-	}
 	defer a.beat(ctx)()
 	st := &pawl.Step{Run: in.Run, Epoch: in.Epoch, After: d.After, Consume: in.Consume, Frame: in.Frame, Again: activity.GetInfo(ctx).Attempt > 1}
 	var err error
@@ -75,7 +74,7 @@ func (a *activities) store(ctx context.Context, res *stepResult) error {
 // open claims a run.
 func (a *activities) open(ctx context.Context, in openInput) (*openResult, error) {
 	defer a.beat(ctx)()
-	o, err := a.stepper.Open(ctx, in.Run, in.Lost)
+	o, err := a.stepper.Open(ctx, in.Run, a.workers(ctx, in.Lost))
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -105,10 +104,8 @@ func (a *activities) close(ctx context.Context, in closeInput) error {
 	return nil
 }
 
-// beat sends heartbeats, which say which process does the work, until the returned function is
-// called.
+// beat sends heartbeats until the returned function is called.
 func (a *activities) beat(ctx context.Context) (stop func()) {
-	self := a.stepper.Self()
 	done := make(chan struct{})
 	go func() {
 		ticks := time.NewTicker(a.timing.Heartbeat / 3)
@@ -116,7 +113,7 @@ func (a *activities) beat(ctx context.Context) (stop func()) {
 		for {
 			select {
 			case <-ticks.C:
-				activity.RecordHeartbeat(ctx, self)
+				activity.RecordHeartbeat(ctx)
 			case <-done:
 				return
 			}

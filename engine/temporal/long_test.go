@@ -7,11 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/workflow"
-
 	"github.com/pawl-agents/pawl"
-	"github.com/pawl-agents/pawl/engine/temporal/internal/devtest"
 	"github.com/pawl-agents/pawl/sqlstore"
 )
 
@@ -100,73 +96,4 @@ func TestThousandTurns(t *testing.T) {
 	if perTurn := bytes / turns; perTurn > 12_000 {
 		t.Errorf("%d bytes of history a turn", perTurn)
 	}
-}
-
-// emptyWorkflow is the least that so many activities, one behind the other, take.
-func emptyWorkflow(ctx workflow.Context, n int) error {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
-	for range n {
-		if err := workflow.ExecuteActivity(ctx, emptyActivity).Get(ctx, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func emptyActivity(context.Context) error { return nil }
-
-// A run costs little more than its activities.
-func BenchmarkRun(b *testing.B) {
-	const turns = 20
-	const activities = 1 + 4*turns + 3 + 2 // open; each turn; the last one; record, close
-	address, err := devtest.Server()
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := client.Dial(client.Options{HostPort: address, Logger: quiet})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer c.Close()
-	store, err := sqlstore.OpenSQLite(filepath.Join(b.TempDir(), "runs.db"), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
-	agent := &pawl.Agent{Name: "clerk", Model: calls{"note", turns, 100}, Tools: []pawl.Tool{noting("note", map[string]int{})}}
-	opts := Options{TaskQueue: fmt.Sprint(b.Name(), time.Now().UnixNano())}
-	r := &pawl.Runner{Store: store, Agents: []*pawl.Agent{agent}, Engine: New(c, opts)}
-	w, err := NewWorker(c, r, WorkerOptions{Options: opts})
-	if err == nil {
-		w.RegisterWorkflow(emptyWorkflow)
-		w.RegisterActivity(emptyActivity)
-		err = w.Start()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer w.Stop()
-	var empty, run time.Duration
-	for b.Loop() {
-		began := time.Now()
-		e, err := c.ExecuteWorkflow(b.Context(), client.StartWorkflowOptions{TaskQueue: opts.TaskQueue}, emptyWorkflow, activities)
-		if err == nil {
-			err = e.Get(b.Context(), nil)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		empty += time.Since(began)
-		began = time.Now()
-		res, err := r.Run(b.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{MaxTurns: -1})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := c.GetWorkflow(b.Context(), res.Run, "").Get(b.Context(), nil); err != nil {
-			b.Fatal(err)
-		}
-		run += time.Since(began)
-	}
-	b.ReportMetric(float64(empty)/float64(run)*100, "%-of-empty")
-	b.ReportMetric(float64(run.Milliseconds())/float64(b.N)/activities, "ms/activity")
 }

@@ -145,8 +145,9 @@ type stepResult struct {
 
 // openInput claims a run.
 type openInput struct {
-	Run  string          `json:"run"`
-	Lost []journal.Owner `json:"lost,omitempty"`
+	Run string `json:"run"`
+	// Lost are the events with which the activities began that are lost.
+	Lost []int64 `json:"lost,omitempty"`
 	// Facts asks for the projection.
 	Facts bool `json:"facts,omitempty"`
 }

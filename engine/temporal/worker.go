@@ -16,7 +16,8 @@ type WorkerOptions struct {
 	Options
 	// RunOptions are the options of a run that do not travel, as pawl.StepperOptions.Options.
 	RunOptions func(run string) *pawl.RunOptions
-	// Temporal are the SDK's: slots, versioning and so on.
+	// Temporal are the SDK's: slots, versioning and so on. Behind its Identity the worker names its
+	// process, so that the next one can tell whether it is gone.
 	Temporal worker.Options
 
 	full int // for tests: timing.Full
@@ -33,7 +34,7 @@ const (
 // Sessions and Store. Its Engine is not used. An error is a *pawl.ConfigError.
 func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Worker, error) {
 	most := maxOutcomeBare
-	a := &activities{timing: opts.timing(r.Grace), bus: opts.Bus}
+	a := &activities{timing: opts.timing(r.Grace), bus: opts.Bus, client: c}
 	if opts.full > 0 {
 		a.timing.Full = opts.full
 	}
@@ -47,6 +48,7 @@ func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Work
 	if err != nil {
 		return nil, err
 	}
+	opts.Temporal.Identity = identity(opts.Temporal.Identity, a.stepper.Self())
 	w := worker.New(c, opts.queue(), opts.Temporal)
 	register(w, a)
 	return &stopping{w, a.stepper}, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -249,8 +250,12 @@ func (h *host) Cancel(of steps.Ref) {
 }
 
 // Open claims the run anew.
-func (h *host) Open(lost []journal.Owner) *journal.Claimed {
-	out, err := h.open(openInput{Run: h.run, Lost: lost})
+func (h *host) Open(lost []string) *journal.Claimed {
+	in := openInput{Run: h.run, Lost: make([]int64, len(lost))}
+	for i, event := range lost {
+		in.Lost[i], _ = strconv.ParseInt(event, 10, 64)
+	}
+	out, err := h.open(in)
 	must(err)
 	claimed, err := out.Claimed.decode()
 	must(err)
@@ -311,12 +316,6 @@ func failure(of steps.Ref, err error) *steps.Failure {
 		return &steps.Failure{Kind: steps.Ended}
 	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 		return &steps.Failure{Kind: steps.NotBegun}
-	case errors.As(err, &timeout):
-		f := &steps.Failure{Kind: steps.Lost}
-		if timeout.HasLastHeartbeatDetails() {
-			must(timeout.LastHeartbeatDetails(&f.Lost))
-		}
-		return f
 	case errors.As(err, &app) && app.Type() == stopType:
 		var code string
 		if app.HasDetails() {
@@ -325,8 +324,8 @@ func failure(of steps.Ref, err error) *steps.Failure {
 		return &steps.Failure{Kind: steps.Stopped, Stop: &steps.Stop{Code: code, Text: app.Message()}}
 	case errors.As(err, &app) && app.Type() == retryType:
 		return &steps.Failure{Kind: steps.NotBegun}
-	case errors.As(err, &activity):
-		return &steps.Failure{Kind: steps.Lost}
+	case errors.As(err, &activity): // its beginning says who did it
+		return &steps.Failure{Kind: steps.Lost, Lost: strconv.FormatInt(activity.StartedEventID(), 10)}
 	}
 	panic(fmt.Errorf("pawl: activity %s: %w", of.ID, err))
 }

@@ -17,8 +17,8 @@ type Host interface {
 	Cancel(Ref)
 	// Wait waits for something to come in, at most until a time; 0 is for ever.
 	Wait(until int64) []Event
-	// Open claims the run anew.
-	Open(lost []journal.Owner) *journal.Claimed
+	// Open claims the run anew. lost are the workers that were lost, as Failure names them.
+	Open(lost []string) *journal.Claimed
 	// Close ends the claim.
 	Close(epoch uint64)
 	// Full says that the engine would rather go on with a new loop.
@@ -61,8 +61,8 @@ type Failure struct {
 	Kind FailureKind
 	// Stop is why the run is not driven on.
 	Stop *Stop
-	// Lost is the process in which the step was lost.
-	Lost journal.Owner
+	// Lost names the worker that was lost with the step. The host knows what the name means.
+	Lost string
 }
 
 // FailureKind is what a failure of a step means.
@@ -102,7 +102,7 @@ type Driver struct {
 	waits    []machine.Effect
 	alone    []Ref // to be started one after the other
 	backlog  []Event
-	losses   []journal.Owner
+	losses   []string
 	tries    int   // steps in a row that were not begun
 	pause    int64 // until when nothing is started, because of them
 	recorded bool  // the projection shows that the run rests

@@ -139,7 +139,7 @@ start t1.0.2 4+4 once`)
 // What is lost and must not be begun twice is found out under a new claim, once nothing is in flight; what is harmless
 // is begun again.
 func TestLost(t *testing.T) {
-	lost := Failure{Kind: Lost, Lost: journal.Owner{Host: "h"}}
+	lost := Failure{Kind: Lost, Lost: "w"}
 	h := &played{full: true, script: script(turn(t, spec("pay", ""), spec("look", journal.ReadOnly)), [][]Event{
 		came(failed(t, "t1.0.1", lost)), came(failed(t, "t1.1.1", lost)), {}, came(ended(t, "t1.1.2", settled(t, "t1.1.2", "c1")))})}
 	d := play(t, h, begun())
@@ -149,7 +149,7 @@ start m1.0.1 2+1
 start c1.0.1 3+1
 start t1.0.1 4+3 once
 start t1.1.1 4+3
-open, lost 1
+open, lost ["w"]
 wait 2000
 start t1.1.2 4+6 epoch 2`)
 	if d.M.Status() != machine.Waiting || len(d.M.Interruptions()) != 1 || d.Epoch() != 2 {
@@ -288,7 +288,7 @@ start p1.0.1 1+1
 start m1.0.1 2+1
 start c1.0.1 3+1
 start t1.0.1 4+2 once
-open, lost 1
+open, lost [""]
 start nothing 4+3 epoch 2
 start nothing 7+0 epoch 2
 wait 8000

@@ -95,9 +95,9 @@ func (h *played) Wait(until int64) []Event {
 	return events
 }
 
-func (h *played) Open(lost []journal.Owner) *journal.Claimed {
+func (h *played) Open(lost []string) *journal.Claimed {
 	h.opened++
-	h.says("open, lost %d", len(lost))
+	h.says("open, lost %q", lost)
 	return &journal.Claimed{Epoch: 1 + h.opened}
 }
 
