@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -34,6 +35,9 @@ type Agent struct {
 	// Tools the model may call, and Handoffs to other agents. All their names must differ.
 	Tools    []Tool
 	Handoffs []Handoff
+	// ToolSources have more tools, which are listed anew in every turn. The model is offered
+	// them before the agent's own.
+	ToolSources []ToolSource
 	// HandoffDescription tells the model of another agent when to hand over to this one.
 	HandoffDescription string
 	// ToolUse says what follows the tools of a turn; the zero value asks the
@@ -93,22 +97,27 @@ func (a *Agent) SystemPrompt(ctx context.Context, rc *RunContext) (text string, 
 	return strings.ToValidUTF8(text, "\uFFFD"), nil
 }
 
-// AllTools returns the tools that a turn would offer the model: those that are enabled, in
-// their order.
+// AllTools returns the tools that a turn would offer the model: those that the sources have
+// now and the agent's own, as far as they are enabled, in their order.
 func (a *Agent) AllTools(ctx context.Context, rc *RunContext) ([]Tool, error) {
-	tools := make([]Tool, 0, len(a.Tools))
-	for i := range a.Tools {
-		switch on, err := a.Tools[i].isEnabled(ctx, rc); {
+	listed, err := a.listTools(ctx, rc)
+	if err != nil {
+		return nil, err
+	}
+	tools := make([]Tool, 0, len(listed)+len(a.Tools))
+	for _, t := range slices.Concat(listed, a.Tools) {
+		switch on, err := t.isEnabled(ctx, rc); {
 		case err != nil:
 			return nil, err
 		case on:
-			tools = append(tools, a.Tools[i])
+			tools = append(tools, t)
 		}
 	}
 	return tools, nil
 }
 
-// callables are what the model may call: the tools, then the handoffs.
+// callables are what the model may call, but for what the sources have: the tools, then the
+// handoffs.
 func (a *Agent) callables() iter.Seq[*Tool] {
 	return func(yield func(*Tool) bool) {
 		for i := range a.Tools {
@@ -124,7 +133,7 @@ func (a *Agent) callables() iter.Seq[*Tool] {
 	}
 }
 
-// tool returns what the model may call by that name, nil if there is nothing.
+// tool returns the callable of that name, nil if there is none.
 func (a *Agent) tool(name string) *Tool {
 	for t := range a.callables() {
 		if t.name == name {
@@ -237,11 +246,14 @@ func (a *Agent) check(m model.Model, store journal.Driver) error {
 		seen[t.name] = true
 	}
 	for _, n := range a.ToolUse.names {
-		if !seen[n] {
+		if !seen[n] && len(a.ToolSources) == 0 {
 			return &ConfigError{Field: "Agent.ToolUse", Problem: fmt.Sprintf("no tool is named %q", n)}
 		}
 	}
 	if err := a.checkHandoffs(seen); err != nil {
+		return err
+	}
+	if err := a.checkSources(); err != nil {
 		return err
 	}
 	if err := a.checkGuardrails(); err != nil {

@@ -216,7 +216,7 @@ func (f *frame) notFoundText(tool string, disabled bool) string {
 func (f *frame) toolNames() []string {
 	names := make([]string, 0, len(f.agent.Tools))
 	man, _ := f.m.Manifest()
-	for t := range f.agent.callables() {
+	for t := range f.callables() {
 		on, asked := f.read.enabled[t]
 		if t.enabled == nil || asked && on || !asked && offers(man, t) {
 			names = append(names, t.name)

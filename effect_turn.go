@@ -85,7 +85,10 @@ func (f *frame) wanted(turn int) (w wanted, err error) {
 			return w, err
 		}
 	}
-	for t := range a.callables() {
+	if err := f.list(turn); err != nil {
+		return w, err
+	}
+	for t := range f.callables() {
 		if t.enabled == nil {
 			continue
 		}
@@ -97,7 +100,7 @@ func (f *frame) wanted(turn int) (w wanted, err error) {
 			w.disable(t.name)
 		}
 	}
-	w.agent, w.unforced = a, f.unforced()
+	w.agent, w.listing, w.unforced = a, f.listing, f.unforced()
 	return w, nil
 }
 

@@ -38,6 +38,11 @@ func (d *drive) start(e machine.Effect) error {
 // everything else has ended when start returns. An error stops the driving.
 func (d *drive) carry(f *frame, e machine.Effect) error {
 	of := effectRef{e.Frame, e.ID}
+	if needsTools(e) {
+		if err := f.relist(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case e.ID.Kind == journal.EffectTool:
 		return f.startTool(e)
@@ -172,6 +177,7 @@ func code(err error) string {
 		callID   *CallIDError
 		guard    *GuardrailError
 		filter   *FilterError
+		source   *ToolSourceError
 		turns    *MaxTurnsError
 		failed   *model.Error
 	)
@@ -190,6 +196,8 @@ func code(err error) string {
 		return "call_id_reused"
 	case errors.As(err, &filter):
 		return "filter"
+	case errors.As(err, &source):
+		return "tool_source"
 	case errors.As(err, &turns):
 		return machine.CodeMaxTurns
 	case errors.As(err, &failed):

@@ -30,6 +30,11 @@ var asTheyRead = map[string]func(t *testing.T) error{
 		_, err := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", Session: session.NewMemory("s")})
 		return err
 	},
+	`pawl: run r, preparing turn 1: the tools of source "desk": the server is away`: func(t *testing.T) error {
+		return runs(t, func(a *pawl.Agent, _ *pawl.RunOptions) {
+			a.ToolSources = []pawl.ToolSource{&shelf{label: "desk", err: errors.New("the server is away")}}
+		})
+	},
 	"pawl: run x: the store has no such run": func(t *testing.T) error {
 		_, err := new(pawl.Runner).State(t.Context(), "x")
 		return err

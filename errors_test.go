@@ -105,6 +105,7 @@ var errorsOfPawl = map[string]func(error) bool{
 	"ErrInputRefused": is(pawl.ErrInputRefused), "ContextError": as[*pawl.ContextError],
 	"SupersededError": as[*pawl.SupersededError], "LostRangeError": as[*pawl.LostRangeError], "FilterError": as[*pawl.FilterError],
 	"GuardrailError": as[*pawl.GuardrailError], "TripwireError": as[*pawl.TripwireError], "EngineError": as[*pawl.EngineError],
+	"ToolSourceError": as[*pawl.ToolSourceError],
 }
 
 // notReturned are the errors of this package that no function of it returns, and why.

@@ -63,6 +63,30 @@ var agentFeatures = []feature{
 			t.Errorf("prompt %s", got)
 		}
 	}},
+	{"A1.07", func(t *testing.T) { // tools that are listed in every turn stand before the agent's own
+		var e effects
+		desk := &shelf{label: "desk", tools: []pawl.Tool{charging("look", &e, nil), charging("off", &e, onTurns())}}
+		s := newScript(calling(fc("c1", "look", `{"cents":1}`)), says("done"))
+		agent := agentWith(s, namedTools("own")...)
+		agent.ToolSources = []pawl.ToolSource{&shelf{label: "empty"}, desk}
+		agent.Handoffs = []pawl.Handoff{pawl.HandoffTo(&pawl.Agent{Name: "other", Model: s})}
+		must(t)(new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("go"), nil))
+		for _, c := range s.calls() {
+			if diff := cmp.Diff([]string{"look", "own", "transfer_to_other"}, c.Tools); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		}
+		e.want(t, "look 1")
+		if tools, err := agent.AllTools(t.Context(), &pawl.RunContext{Agent: agent}); err != nil || len(tools) != 2 || tools[0].Name() != "look" || tools[1].Name() != "own" {
+			t.Errorf("tools %v, %v", tools, err)
+		}
+		desk.put(errors.New("away"))
+		s = newScript()
+		agent.Model = s
+		if _, err := new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("go"), nil); !as[*pawl.ToolSourceError](err) || len(s.calls()) > 0 {
+			t.Errorf("error %v", err)
+		}
+	}},
 	{"A1.08", func(t *testing.T) { // the model of the run wins over the agent's
 		own, other := newScript(), newScript(says("hello"))
 		res := must(t)(new(pawl.Runner).Run(t.Context(), agentWith(own), pawl.UserText("go"), &pawl.RunOptions{Model: other}))

@@ -19,6 +19,7 @@ type frame struct {
 	session session.Session
 	invoked *Invocation // the call that runs it, nil for the run itself
 
+	listing *listing // nil if the sources were not asked
 	request request
 	read    reading
 }

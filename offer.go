@@ -16,6 +16,7 @@ import (
 // wanted is what may differ from turn to turn in what an agent offers the model.
 type wanted struct {
 	agent        *Agent
+	listing      *listing // of the agent's sources
 	instructions string
 	prompt       string // one that the model's server keeps
 	disabled     string // the names of the tools that are left out, each followed by a comma
@@ -65,9 +66,9 @@ func (f *frame) offered(man *journal.Manifest) *offer {
 	if o := f.request.offer; o != nil && o.manifest == man {
 		return o
 	}
-	w := wanted{agent: f.agent, instructions: man.Instructions, prompt: man.Prompt, unforced: f.unforced()}
-	for t := range f.agent.callables() {
-		if t.enabled != nil && !offers(man, t) {
+	w := wanted{agent: f.agent, listing: f.listing, instructions: man.Instructions, prompt: man.Prompt, unforced: f.unforced()}
+	for t := range f.callables() {
+		if (t.enabled != nil || fromSource(t.spec())) && !offers(man, t) {
 			w.disable(t.name)
 		}
 	}
@@ -87,7 +88,7 @@ func (f *frame) newOffer(w wanted) *offer {
 	o := &offer{wanted: w, static: model.Static{Instructions: w.instructions, Prompt: w.prompt, Output: a.Output.format(), Settings: settings}}
 	o.manifest = &journal.Manifest{Agent: f.team.key(a), Instructions: w.instructions, Prompt: w.prompt, Settings: settingsDigest(a.model(f.opts), settings),
 		GuardsInput: guardsOf(a, f.opts) != journal.GuardsNone, GuardsOutput: len(a.OutputGuardrails)+len(f.opts.OutputGuardrails) > 0}
-	for t := range a.callables() {
+	for t := range f.callables() {
 		if w.leavesOut(t.name) {
 			continue
 		}

@@ -387,11 +387,15 @@ func (r *Runner) sessionRef(s session.Session) *journal.SessionRef {
 	return ref
 }
 
-// changed says that the tool of a call that may run is gone or is another one.
+// changed says that the tool of a call that may run is gone or is another one, or that a source
+// of tools cannot say whether it is.
 func (f *frame) changed(id journal.EffectID) error {
 	info, ok := f.m.Call(id)
 	if !ok {
 		return nil
+	}
+	if err := f.relist(); err != nil {
+		return err
 	}
 	t := f.tool(info.Spec.Name)
 	switch {
@@ -410,8 +414,6 @@ func (f *frame) changed(id journal.EffectID) error {
 	}
 	return nil
 }
-
-func (f *frame) tool(name string) *Tool { return f.agent.tool(name) }
 
 func toolChanged(info machine.CallInfo, how string) error {
 	return fmt.Errorf("%w: %q %s (call %s); resume the run with the tool as it was", ErrToolChanged, info.Spec.Name, how, info.CallID)

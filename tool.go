@@ -260,13 +260,15 @@ type RawFunc struct {
 	// Loose keeps a schema that strict mode does not allow as it is. If it does not forbid
 	// additional properties, a body that decodes Call.Arguments into a struct may find one
 	// in a field of another spelling: encoding/json reads "Cents" into a field "cents".
-	Loose     bool
-	Effect    Effect
-	Enabled   func(ctx context.Context, rc *RunContext) (bool, error)
-	Approve   func(ctx context.Context, c *Call) (Gate, error)
-	Expires   time.Duration
-	OnExpiry  OnExpiry
-	Run       func(ctx context.Context, c *Call) (string, error)
+	Loose    bool
+	Effect   Effect
+	Enabled  func(ctx context.Context, rc *RunContext) (bool, error)
+	Approve  func(ctx context.Context, c *Call) (Gate, error)
+	Expires  time.Duration
+	OnExpiry OnExpiry
+	Run      func(ctx context.Context, c *Call) (string, error)
+	// RunAny is the body instead of Run, for results that are no text: as those of Func.Run.
+	RunAny    func(ctx context.Context, c *Call) (any, error)
 	Recover   func(ctx context.Context, c *Call) (Recovered[string], error)
 	Timeout   time.Duration
 	OnUnknown OnUnknown
@@ -283,11 +285,18 @@ func NewRawTool(f RawFunc) Tool {
 	t := Tool{name: f.Name, description: f.Description, schema: s, effect: f.Effect, timeout: f.Timeout, enabled: f.Enabled,
 		onUnknown: f.OnUnknown, onError: f.OnError, expires: f.Expires, onExpiry: f.OnExpiry,
 		gated: f.Approve != nil, approve: f.Approve, guardsIn: f.InputGuardrails, guardsOut: f.OutputGuardrails, err: err}
-	if f.Run == nil {
+	switch {
+	case f.Run == nil && f.RunAny == nil:
 		t.err = errors.New("has no Run function")
 		return t.named()
+	case f.Run != nil && f.RunAny != nil:
+		t.err = errors.New("has Run and RunAny, and one body only can run")
+		return t.named()
+	case f.Run != nil:
+		t.run = func(ctx context.Context, c *Call, _ bool) (any, error) { return f.Run(ctx, c) }
+	default:
+		t.run = func(ctx context.Context, c *Call, _ bool) (any, error) { return f.RunAny(ctx, c) }
 	}
-	t.run = func(ctx context.Context, c *Call, _ bool) (any, error) { return f.Run(ctx, c) }
 	if f.Recover != nil {
 		t.recover = func(ctx context.Context, c *Call) (Recovered[any], error) {
 			r, err := f.Recover(ctx, c)

@@ -262,9 +262,11 @@ func TestToolMistakes(t *testing.T) {
 		tool pawl.Tool
 		want string
 	}{
-		"zero":             {pawl.Tool{}, "has no body"},
-		"no body":          {pawl.NewTool(pawl.Func[charge, string]{Name: "x"}), `tool "x": has no Run function`},
-		"raw, no body":     {pawl.NewRawTool(pawl.RawFunc{Name: "x", Schema: `{"type":"object"}`}), `tool "x": has no Run function`},
+		"zero":         {pawl.Tool{}, "has no body"},
+		"no body":      {pawl.NewTool(pawl.Func[charge, string]{Name: "x"}), `tool "x": has no Run function`},
+		"raw, no body": {pawl.NewRawTool(pawl.RawFunc{Name: "x", Schema: `{"type":"object"}`}), `tool "x": has no Run function`},
+		"raw, two bodies": {pawl.NewRawTool(pawl.RawFunc{Name: "x", Schema: `{"type":"object"}`, Run: raw, RunAny: func(context.Context, *pawl.Call) (any, error) { return "", nil }}),
+			`tool "x": has Run and RunAny`},
 		"no name":          {pawl.NewTool(pawl.Func[charge, string]{Run: run}), "the name must be"},
 		"bad name":         {pawl.NewTool(pawl.Func[charge, string]{Name: "a b", Run: run}), "the name must be"},
 		"long name":        {pawl.NewTool(pawl.Func[charge, string]{Name: strings.Repeat("a", 65), Run: run}), "the name must be"},
