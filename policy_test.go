@@ -49,6 +49,8 @@ var mayImport = map[string][]string{
 	"models/openai": {"item", "model", "internal/jsonscan", "github.com/openai/openai-go/v3", "github.com/openai/openai-go/v3/option",
 		"github.com/openai/openai-go/v3/packages/ssestream"},
 
+	"mcp": {".", "item", "github.com/modelcontextprotocol/go-sdk/jsonrpc", "github.com/modelcontextprotocol/go-sdk/mcp"},
+
 	"journal/merkle": {},
 	"journal/audit":  {"item", "journal", "journal/merkle", "internal/jsonscan", "internal/machine"},
 
