@@ -13,7 +13,7 @@ import (
 )
 
 // drive is one process's hold on a run: it asks the machine what comes next, records
-// it and does it. All of it but the tools' bodies runs on the caller's goroutine.
+// it and does it. All of it but the tools' bodies runs on one goroutine at a time.
 type drive struct {
 	r       *Runner
 	engine  Engine // that the run is handed over to; nil if it is driven here
@@ -52,6 +52,8 @@ type drive struct {
 	next     chan *body // to a goroutine that has run one
 	queue    []outcome
 	bodies   map[effectRef]*body
+	only     *body // the one that has not begun, if the driver is to run it
+	helm     atomic.Pointer[helm]
 	waits    map[effectRef]time.Time          // the ends of those that are in flight; nil before the first
 	parked   time.Time                        // when somebody is to go on, if the drive leaves that to others
 	beside   int                              // waits, questions about calls, and requests
@@ -170,8 +172,9 @@ func (d *drive) hello() {
 	d.send(&AgentUpdated{Agent: d.root.agent})
 }
 
-func (d *drive) loop() (*Result, error) {
-	for now := time.Now(); ; {
+// turns drives on, as loop does, until another goroutine does.
+func (d *drive) turns(now time.Time) (*Result, error) {
+	for {
 		if _, err := d.drain(now, d.drained.IsZero()); err != nil {
 			return nil, d.halt(err)
 		}
@@ -222,10 +225,15 @@ func (d *drive) loop() (*Result, error) {
 				return nil, d.halt(err)
 			}
 		}
-		var err error
 		if d.parks() {
 			return nil, d.halt(errParked)
 		}
+		if b := d.only; b != nil {
+			if d.only = nil; !d.runOnly(b) {
+				return nil, nil
+			}
+		}
+		var err error
 		if now, err = d.collect(); err != nil {
 			return nil, d.halt(err)
 		}
@@ -386,6 +394,7 @@ func (d *drive) wakeUp() {
 	case d.wake <- struct{}{}:
 	default:
 	}
+	d.relieve()
 }
 
 // rollBack ends the transactional body that is at work, and lets none be entered until

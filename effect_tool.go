@@ -55,6 +55,10 @@ func (f *frame) startTool(e machine.Effect) error {
 	}
 	b.ctx, b.cancel = context.WithDeadline(f.d.ctx, time.UnixMilli(e.NotAfter))
 	f.d.bodies[b.of] = b
+	if f.d.isOnly() {
+		f.d.only = b
+		return nil
+	}
 	select {
 	case f.d.next <- b:
 	default:
@@ -112,18 +116,22 @@ func (f *frame) functionCall(id journal.EffectID, it Item) (fc item.FunctionCall
 // has the stack that the next one needs.
 func (d *drive) work(b *body) {
 	for {
-		o := d.runBody(b)
-		select {
-		case d.outcomes <- o:
-		default:
-			d.deliver(o)
-		}
-		d.postLate()
+		d.handIn(d.runBody(b))
 		var ok bool
 		if b, ok = <-d.next; !ok {
 			return
 		}
 	}
+}
+
+// handIn hands a body's outcome to whoever drives, or posts it if nobody does any more.
+func (d *drive) handIn(o outcome) {
+	select {
+	case d.outcomes <- o:
+	default:
+		d.deliver(o)
+	}
+	d.postLate()
 }
 
 func (d *drive) runBody(b *body) outcome {

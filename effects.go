@@ -249,11 +249,7 @@ func (d *drive) gather() {
 // wait waits for an outcome, until the driver stops, the inbox is to be looked into or a
 // body is overdue.
 func (d *drive) wait() {
-	at := d.alarmAt
-	if at.IsZero() {
-		at = time.Now().Add(tick)
-	}
-	d.setAlarm(at)
+	d.alarmIn(tick)
 	select {
 	case o := <-d.outcomes:
 		d.queue = append(d.queue, o)
@@ -266,6 +262,15 @@ func (d *drive) wait() {
 		d.alarmAt, d.drained = time.Time{}, time.Time{}
 		d.giveUp(false)
 	}
+}
+
+// alarmIn sees to it that the alarm goes off within a time.
+func (d *drive) alarmIn(within time.Duration) {
+	at := d.alarmAt
+	if at.IsZero() {
+		at = time.Now().Add(within)
+	}
+	d.setAlarm(at)
 }
 
 // setAlarm sees to it that the alarm goes off at that time, or when a body is overdue. It
@@ -284,6 +289,7 @@ func (d *drive) setAlarm(at time.Time) {
 			case d.alarm <- struct{}{}:
 			default:
 			}
+			d.relieve()
 		})
 	case d.alarmAt.IsZero() || at.Before(d.alarmAt):
 		d.timer.Reset(time.Until(at))

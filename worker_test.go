@@ -424,7 +424,7 @@ func TestWorkBacksOff(t *testing.T) {
 				at = append(at, time.Since(start))
 			}}})
 		}()
-		time.Sleep(15 * time.Minute)
+		time.Sleep(15*time.Minute + pawl.DefaultPoll/2)
 		if err := r.AddInput(t.Context(), "r", pawl.UserText("more")); err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +434,7 @@ func TestWorkBacksOff(t *testing.T) {
 			t.Error(err)
 		}
 		// It died 30 s before; the store is asked every second.
-		want := []time.Duration{0, 31 * time.Second, 93 * time.Second, 217 * time.Second, 465 * time.Second, 765 * time.Second, 901 * time.Second}
+		want := []time.Duration{0, 31 * time.Second, 93 * time.Second, 217 * time.Second, 465 * time.Second, 765 * time.Second, 902 * time.Second}
 		if diff := cmp.Diff(want, at); diff != "" {
 			t.Errorf("tried at (-want +got):\n%s", diff)
 		}
