@@ -2,7 +2,10 @@ package pawltest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
@@ -28,27 +31,66 @@ func (st *stage) lostRace(err error) bool {
 	return false
 }
 
-// undeliverable says that the run cannot go on because nobody can tell what became of a request: one on a conversation, if an
-// answer was lost, or one that approves a call of a hosted tool, if it may have been made.
+// undeliverable says that the run cannot go on because nobody can tell what became of a request. Two requests are such ends:
+// the first one on a conversation, if the server took it and nothing came back, because the run knows nothing yet by which to
+// find it there; and off a conversation one that approves a hosted call, if the ledger has its intent and no outcome.
 func (st *stage) undeliverable(err error) bool {
-	f := st.far
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return errors.Is(err, pawl.ErrDeliveryAmbiguous) &&
-		(st.store == nil || f.accepted > f.recorded || st.scenario.conversation() == "" && f.unanswered())
+	if !errors.Is(err, pawl.ErrDeliveryAmbiguous) {
+		return false
+	}
+	open, approves, responses := newestRequest(st.facts())
+	if st.scenario.conversation() != "" {
+		return open && responses == 0 && st.far.answered() > 0
+	}
+	return open && approves
 }
 
-// unanswered says that the ledger has a request without its response. The caller holds the lock.
-func (f *far) unanswered() (open bool) {
-	for _, r := range f.ledger {
-		switch r.Kind {
-		case journal.KindPrepared:
+// newestRequest says of the newest request whether it is open, which is from its intent to its outcome, whether it approves
+// a hosted call, and how many responses there are before it.
+func newestRequest(ledger []journal.Record) (open, approves bool, responses int) {
+	for _, r := range ledger {
+		model := strings.HasPrefix(effectOf(r), "m")
+		switch {
+		case r.Frame != "":
+		case r.Kind == journal.KindPrepared, r.Kind == journal.KindIntended && model:
 			open = true
-		case journal.KindResponded:
+		case r.Kind == journal.KindAbsent && model, r.Kind == journal.KindFailed && model && !strings.Contains(r.Payload, `"unknown":true`):
 			open = false
+		case r.Kind == journal.KindSettled && strings.Contains(r.Payload, `mcp_approval_response`) && strings.Contains(r.Payload, `"approve":true`):
+			approves = true
+		case r.Kind == journal.KindResponded:
+			open, approves, responses = false, false, responses+1
 		}
 	}
-	return open
+	return open, approves, responses
+}
+
+// facts are the run's facts, as the store or the state has them.
+func (st *stage) facts() []journal.Record {
+	if st.store != nil {
+		st.far.mu.Lock()
+		defer st.far.mu.Unlock()
+		return slices.Clone(st.far.ledger)
+	}
+	var doc struct {
+		Facts []struct {
+			Kind    journal.Kind `json:"k"`
+			Frame   string       `json:"f"`
+			Payload string       `json:"p"`
+		} `json:"facts"`
+	}
+	text, err := json.Marshal(st.state)
+	if err == nil {
+		err = json.Unmarshal(text, &doc)
+	}
+	if err != nil {
+		st.far.problem("G4: the state: %v", err)
+	}
+	var list []journal.Record
+	for _, f := range doc.Facts {
+		list = append(list, journal.Record{Kind: f.Kind, Frame: f.Frame, Payload: f.Payload})
+	}
+	return list
 }
 
 // rival is the second driver: it wants to drive the run at this moment. Either it has the run, or it gets a typed error.
