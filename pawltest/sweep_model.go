@@ -50,7 +50,13 @@ func (m sweptModel) Call(ctx context.Context, req *model.Request, emit func(*mod
 	}
 	taken := 0
 	number := f.request()
-	err := w.at(ModelRequest, fmt.Sprintf("request %d", number), func() error { taken++; return nil })
+	err := w.at(ModelRequest, fmt.Sprintf("request %d", number), func() error {
+		taken++
+		if taken == 1 && req.ConversationID == "" {
+			f.act(req.Input.Items(), m.mayForget())
+		}
+		return nil
+	})
 	switch {
 	case errors.Is(err, errAckLost):
 		return nil, &model.Error{Retryable: true, Err: fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, err)}
@@ -70,7 +76,9 @@ func (m sweptModel) Call(ctx context.Context, req *model.Request, emit func(*mod
 	var cut error
 	res, err := one.Call(ctx, req, m.emitter(emit, number, &cut))
 	accept := func() error {
-		f.act(req.Input.Items())
+		if req.ConversationID != "" { // what it takes into a conversation and what it does are one
+			f.act(req.Input.Items(), m.mayForget())
+		}
 		for range taken {
 			f.accept(m.script, req, whole, res)
 		}
@@ -157,9 +165,15 @@ func (f *far) before(req *model.Request) ([]item.Item, error) {
 	return nil, nil
 }
 
+// mayForget says that the process knows nothing of what another one did since the last document was saved.
+func (m sweptModel) mayForget() bool {
+	p := m.world.stage.point
+	return p.carrier == byJSON && p.fault.crashes()
+}
+
 // act notes what the server does because a request approves it: the call of a hosted tool, if the approval stands behind
-// all that a model said. With a store no approval is sent for that a second time.
-func (f *far) act(input []item.Item) {
+// all that a model said. Whoever knows of the request sends no approval a second time.
+func (f *far) act(input []item.Item, forgiven bool) {
 	for _, it := range slices.Backward(input) {
 		if h := it.Head(); !item.IsOutput(h.Type) && h.Role != "user" {
 			return
@@ -167,7 +181,7 @@ func (f *far) act(input []item.Item) {
 		if a, err := it.ApprovalResponse(); err == nil && a.Approve {
 			f.mu.Lock()
 			f.acted[a.RequestID]++
-			twice := f.acted[a.RequestID] > 1 && f.head > 0
+			twice := f.acted[a.RequestID] > 1 && !forgiven
 			f.mu.Unlock()
 			if twice {
 				f.problem("G1: the server has acted twice on the approval of %s", a.RequestID)
