@@ -28,6 +28,7 @@ func (st *stage) decide(w *World, res *pawl.Result) *World {
 			open = append(open, in)
 		}
 	}
+	st.calls++
 	if len(open) > 0 && st.scenario.Cancel {
 		return st.went(w, w.call(func() (*pawl.Result, error) {
 			st.far.note("process %d: Cancel", w.number)
@@ -78,20 +79,48 @@ func (st *stage) lacks(res *pawl.Result, input pawl.Input) bool {
 func (st *stage) add(w *World) error {
 	st.far.note("process %d: AddInput", w.number)
 	input := st.scenario.Added
-	if st.point.carrier == inStore && !st.point.stream { // it waits for whoever drives the run
-		ctx, cancel := context.WithTimeout(context.Background(), 2*leaseOver)
-		defer cancel()
-		return w.runner.AddInput(ctx, st.runID(), input)
+	st.mu.Lock()
+	st.adds.tried++
+	st.mu.Unlock()
+	if st.point.carrier == inStore && !st.point.stream {
+		w.adds = true
+		ctx := context.Background()
+		if st.point.fault == SlowTakeover { // it waits for the driver, and the sweep lets the driver wait for it
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, 2*leaseOver)
+			defer cancel()
+		}
+		err := w.runner.AddInput(ctx, st.runID(), input)
+		if err == nil {
+			st.mu.Lock()
+			st.adds.taken++
+			st.mu.Unlock()
+		}
+		return err
 	}
 	if st.point.carrier == inStore { // a resume from the state submits it
 		state, err := w.runner.State(context.Background(), st.runID())
 		if err != nil {
 			return err
 		}
-		st.state = state
+		st.state, st.adding = state, state
 		return state.AddInput(input)
 	}
-	return st.state.AddInput(input)
+	return w.at(InputAdded, "staged", func() error { return st.state.AddInput(input) })
+}
+
+// checkAdded compares what callers were told of their input with the ledger: what was taken is there, what was refused is not.
+func (st *stage) checkAdded() {
+	n := 0
+	for _, r := range st.facts() {
+		if r.Kind == journal.KindAdded {
+			n++
+		}
+	}
+	a := st.adds
+	if n < a.taken || n > a.tried-a.refused {
+		st.far.problem("input: %d were recorded; of %d %d were said to be taken, and %d refused", n, a.tried, a.taken, a.refused)
+	}
 }
 
 // submit submits decisions to the store, or stages them on the state.

@@ -42,6 +42,7 @@ const (
 	ModelEvent      BoundaryKind = "stream event"
 	ModelAcceptance BoundaryKind = "model acceptance"
 	DecisionPosted  BoundaryKind = "decision"
+	InputAdded      BoundaryKind = "input"
 
 	// Those of a Moment.
 	InputGuardrail      BoundaryKind = "input guardrail"
@@ -122,8 +123,10 @@ func (s Scenario) impossible(p point) string {
 		return "nothing is live after a crash"
 	case p.carrier != inStore && (f == SecondDriver || f.stops()):
 		return "without a store nobody else has the run"
-	case p.carrier != inStore && k == DecisionPosted && (f == Fails || f == AckLost):
-		return "a decision that is staged on a state cannot fail"
+	case p.carrier != inStore && (k == DecisionPosted || k == InputAdded) && (f == Fails || f == AckLost):
+		return "what is staged on a state cannot fail"
+	case p.carrier != inStore && k == InputAdded && f == Twice:
+		return "input that is staged twice is two inputs"
 	case p.carrier == byJSON && f.crashes() && p.boundary.Call == 1:
 		return "no document was saved before the crash"
 	case p.carrier == byJSON && f.crashes() && (s.Session == PlainSession || s.conversation() != ""):

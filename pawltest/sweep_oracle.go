@@ -238,6 +238,7 @@ func (st *stage) check() {
 	}
 	st.checkViews()
 	st.checkTold()
+	st.checkAdded()
 	if st.end.Error != "" && st.end.Error != st.clean.Error && !st.end.Tripped {
 		return // an end for which nothing more is promised
 	}

@@ -22,13 +22,25 @@ func (st *stage) lostRace(err error) bool {
 	if st.point.fault != SecondDriver && !st.point.fault.stops() {
 		return false
 	}
-	for _, typed := range []error{pawl.ErrClaimed, pawl.ErrFenced, pawl.ErrConflict, pawl.ErrUnknownRun, pawl.ErrNotOpen, pawl.ErrRunExists, pawl.ErrCallInFlight,
-		pawl.ErrInputRefused, context.DeadlineExceeded} {
+	for _, typed := range []error{pawl.ErrClaimed, pawl.ErrFenced, pawl.ErrConflict, pawl.ErrUnknownRun, pawl.ErrNotOpen, pawl.ErrRunExists, pawl.ErrCallInFlight,} {
 		if errors.Is(err, typed) {
 			return true
 		}
 	}
 	return false
+}
+
+// missedRun says that an error is what a process gets that was stopped while it gave the run more input: another one brought the run
+// to its end meanwhile, so the input is refused [S20.6]; or that other driver was kept waiting until the time for AddInput was over.
+func (st *stage) missedRun(err error) bool {
+	if !st.zombie.adds {
+		return false
+	}
+	if errors.Is(err, pawl.ErrInputRefused) {
+		st.adds.refused++
+		return true
+	}
+	return st.point.fault == SlowTakeover && errors.Is(err, context.DeadlineExceeded)
 }
 
 // undeliverable says that the run cannot go on because nobody can tell what became of a request. Two requests are such ends:
@@ -127,7 +139,7 @@ func (st *stage) goOn() {
 	f := <-st.zombie.calls[len(st.zombie.calls)-1].fate
 	if f.err != nil {
 		st.far.note("  its error: %v", f.err)
-		if !st.lostRace(f.err) && f.err.Error() != st.clean.Error {
+		if !st.lostRace(f.err) && !st.missedRun(f.err) && f.err.Error() != st.clean.Error {
 			st.far.problem("the process that was stopped got: %v", f.err)
 		}
 	}

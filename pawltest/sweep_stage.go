@@ -42,7 +42,9 @@ type stage struct {
 	edited  map[string]bool   // calls that were given other arguments
 	asked   map[string]string // frames of the calls that somebody was asked about, by key
 	asks    map[string]string // what somebody was asked about, by interruption
-	zombie  *World            // the process that was stopped
+	adding  *pawl.RunState    // the state on which input is staged
+	adds    struct{ tried, taken, refused int }
+	zombie  *World // the process that was stopped
 	back    bool              // it went on
 	end     *ending
 }
@@ -145,7 +147,7 @@ func (st *stage) openStore() {
 }
 
 // maxCalls is how many calls a caller makes before the run counts as stuck.
-const maxCalls = 24
+const maxCalls = 48
 
 // leaseOver is how long after a crash, or after a process stopped, its claim is certainly over.
 const leaseOver = pawl.DefaultLease + time.Second

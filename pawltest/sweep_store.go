@@ -101,11 +101,11 @@ func (s sweptStore) Read(ctx context.Context, run string, after uint64) ([]journ
 }
 
 func (s sweptStore) Post(ctx context.Context, run string, e journal.Entry) error {
-	name := e.Key
+	kind, name := DecisionPosted, e.Key
 	if e.Body.Kind == journal.KindAdded { // its key is of the salt too
-		name = "input"
+		kind, name = InputAdded, "posted"
 	}
-	return s.world.at(DecisionPosted, name, func() error { return s.Driver.Post(ctx, run, e) })
+	return s.world.at(kind, name, func() error { return s.Driver.Post(ctx, run, e) })
 }
 
 func (s sweptStore) Inbox(ctx context.Context, run string) ([]journal.Entry, error) {

@@ -27,6 +27,7 @@ type World struct {
 	stopped chan struct{} // closed when a process that was stopped goes on; nil if it was not
 	failing bool          // the store takes nothing until the call of the API has ended
 	late    bool          // it was stopped once
+	adds    bool          // it gives the run more input
 	inTx    bool          // it is inside a transaction of the store, which its death rolls back
 	calls   []call        // under way, the latest last
 }
@@ -245,6 +246,7 @@ func (w *World) drive(from pawl.Resumable) (*pawl.Result, error) {
 		return w.runner.Run(ctx, w.agent, s.Input, o)
 	}
 	o.ID, o.ConversationID, o.PreviousResponseID, o.AutoPreviousResponseID, o.MaxTurns = "", "", "", false, 0
+	w.adds = from == w.stage.adding
 	w.stage.far.note("process %d: Resume", w.number)
 	if w.stage.point.stream {
 		return pawl.Collect(w.runner.ResumeStream(ctx, w.agent, from, o))
