@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,7 @@ func TestCommand(t *testing.T) {
 		"key":             {`[sh, -c, 'echo ${#PAWL_KEY} $PAWL_TOOL $PAWL_ATTEMPT']`, `x`, "37 x 1"},
 		"several lines":   {`[printf, 'a\nb\n\n']`, `x`, "a\nb\n"},
 		"an error":        {`[sh, -c, 'echo out; echo no luck >&2; exit 3']`, `x`, "The tool failed: sh: exit status 3: no luck"},
+		"background":      {`[sh, -c, 'echo begun; sleep 20 &']`, `x`, "begun"},
 		"no such program": {`[./absent]`, `x`, "The tool failed: ./absent: fork/exec ./absent: no such file or directory: "},
 		"much":            {`[head, -c, '1048577', /dev/zero]`, `x`, "The tool failed: it answered with more than 1048576 bytes"},
 		"not a call":      {`[cat]`, `hello`, ""},
@@ -84,6 +86,26 @@ func TestCommand(t *testing.T) {
 		}
 		if got := run(t, schema+"    command: "+tt.command+"\n", tt.input); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A program that was killed, and an answer of somebody on the way, say nothing of what was done.
+func TestNobodyKnows(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, _ := strconv.Atoi(r.URL.Path[1:])
+		w.WriteHeader(code)
+	}))
+	defer s.Close()
+	for tool, unknown := range map[string]bool{
+		"command: [sh, -c, 'kill -9 $$']": true,
+		"command: [sh, -c, 'exit 1']":     false,
+		"url: " + s.URL + "/502":          true,
+		"url: " + s.URL + "/504":          true,
+		"url: " + s.URL + "/500":          false,
+	} {
+		if got := run(t, "    "+tool+"\n", "x"); strings.Contains(got, "is unknown") != unknown {
+			t.Errorf("%s: %q, want unknown %t", tool, got, unknown)
 		}
 	}
 }

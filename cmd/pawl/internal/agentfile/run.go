@@ -44,11 +44,16 @@ func (c command) run(ctx context.Context, call *pawl.Call) (string, error) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = patience
 	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it has ended well, and what it left running keeps its output open
+	}
 	switch {
 	case stdout.full:
 		return "", errTooLong
 	case err != nil && ctx.Err() != nil:
 		return "", errors.Join(ctx.Err(), err)
+	case cmd.ProcessState != nil && !cmd.ProcessState.Exited(): // killed in the middle of it
+		return "", fmt.Errorf("%s: %w: %w: %s", c.argv[0], pawl.ErrOutcomeUnknown, err, strings.TrimSpace(stderr.buf.String()))
 	case err != nil:
 		return "", fmt.Errorf("%s: %w: %s", c.argv[0], err, strings.TrimSpace(stderr.buf.String()))
 	}
@@ -126,6 +131,8 @@ func (e *endpoint) run(ctx context.Context, call *pawl.Call) (string, error) {
 		return "", err
 	case len(body) > maxOutput:
 		return "", errTooLong
+	case resp.StatusCode == http.StatusBadGateway, resp.StatusCode == http.StatusGatewayTimeout: // said by one on the way, who had no answer
+		return "", fmt.Errorf("%w: %s answered %s: %.500s", pawl.ErrOutcomeUnknown, e.url, resp.Status, body)
 	case resp.StatusCode/100 != 2:
 		return "", fmt.Errorf("%s answered %s: %.500s", e.url, resp.Status, body)
 	}

@@ -113,6 +113,17 @@ func (a *app) deciders(in pawl.Interruption, open int) []string {
 	return []string{cmd("approve"), cmd("reject", "--message", "why not")}
 }
 
+// answers say in a word what each of the deciders does.
+func answers(kind pawl.InterruptionKind) []string {
+	switch kind {
+	case pawl.External:
+		return []string{"it came"}
+	case pawl.InDoubt:
+		return []string{"happened", "did not", "unknown"}
+	}
+	return []string{"approve", "reject"}
+}
+
 // showWaiting prints what waits and the commands that decide.
 func (a *app) showWaiting(r *runReport) {
 	s := a.screen
@@ -125,13 +136,7 @@ func (a *app) showWaiting(r *runReport) {
 	s.head("The run waits for a decision.")
 	for _, w := range r.Waiting {
 		s.interruption(w.in)
-		labels := []string{"approve", "reject"}
-		switch w.Kind {
-		case pawl.External:
-			labels = []string{"it came"}
-		case pawl.InDoubt:
-			labels = []string{"happened", "did not", "unknown"}
-		}
+		labels := answers(w.in.Kind)
 		for i, line := range w.Commands {
 			s.command(labels[i], line)
 		}

@@ -109,7 +109,9 @@ func (a *app) tally(done *worked, run pawl.RecoveredRun) {
 		done.Waiting++
 		a.screen.line("%s  waiting", id)
 		for _, in := range run.Result.Interruptions {
-			a.screen.command("  decide", a.command("approve", run.Run, in.ID))
+			for i, command := range a.deciders(in, len(run.Result.Interruptions)) {
+				a.screen.command("  "+answers(in.Kind)[i], command)
+			}
 		}
 	default:
 		done.Finished++
