@@ -61,7 +61,7 @@ func (d *drive) frame(name string) (*frame, error) {
 	}
 	info, _ := outer.m.Call(call)
 	f := &frame{d: d, m: m, opts: &RunOptions{}}
-	if t := outer.agent.runs(info.Spec.Name, info.Spec.Agent); t != nil {
+	if t := outer.askedFor(call).runs(info.Spec.Name, info.Spec.Agent); t != nil {
 		f.opts = t.agent.optionsOf(outer.opts)
 		f.team, err = d.r.teamWith(t.agent.agent, m.Agent())
 	} else {
@@ -85,6 +85,15 @@ func (d *drive) frame(name string) (*frame, error) {
 	}
 	d.frames[name] = f
 	return f, nil
+}
+
+// askedFor is the agent that made a call: after a handoff the frame has another one, and its hooks
+// may have to be told yet of what was before.
+func (f *frame) askedFor(call journal.EffectID) *Agent {
+	if a := f.team.find(f.m.ManifestOf(call.N).Agent); a != nil {
+		return a
+	}
+	return f.agent
 }
 
 // agentIn returns the agent that has the conversation in a frame of a run in which this one
