@@ -68,16 +68,33 @@ func outputOf(it item.Item) string {
 // delegates says that a call is one of a tool that runs an agent.
 func (f *far) delegates(callID string) bool { return f.agentTools[f.toolOf(callID)] }
 
-// nestedFailed returns the calls whose caller was told that their agent failed, with what the agents called: all of it is
-// excused.
-func (st *stage) nestedFailed() map[string]bool {
-	calls := map[string]bool{}
-	for _, items := range st.end.views() {
+// failedAgents are the calls whose caller was told that their agent failed, and what it was told.
+func failedAgents(e *ending) map[string]string {
+	calls := map[string]string{}
+	for _, items := range e.views() {
 		for _, it := range items {
-			if strings.HasPrefix(outputOf(it), "The agent failed: ") {
-				calls[it.Head().CallID] = true
+			if told := outputOf(it); strings.HasPrefix(told, "The agent failed: ") {
+				calls[it.Head().CallID] = told
 			}
 		}
+	}
+	return calls
+}
+
+// nestedFailed returns the calls whose caller was told that their agent failed, and is not without the fault, with what the agents
+// called: all of it is excused. That is told only of what failed: a crash is no failure.
+func (st *stage) nestedFailed() map[string]bool {
+	if st.clean == nil {
+		return nil
+	}
+	calls, clean := map[string]bool{}, failedAgents(st.clean)
+	for id, told := range failedAgents(st.end) {
+		if told != clean[id] {
+			calls[id] = true
+		}
+	}
+	if f := st.point.fault; len(calls) > 0 && f != Fails && f != AckLost {
+		st.far.problem("the model was told that an agent failed, and nothing did")
 	}
 	if len(calls) > 0 {
 		for name, script := range st.scenario.Scripts {

@@ -167,6 +167,13 @@ func (f *far) count() (n int) {
 	return n
 }
 
+// attempts returns how many effects there were.
+func (f *far) attempts() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.effects)
+}
+
 // answered returns how many responses the model made.
 func (f *far) answered() int {
 	f.mu.Lock()

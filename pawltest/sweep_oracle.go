@@ -3,7 +3,6 @@ package pawltest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,8 +18,8 @@ type ending struct {
 	Status pawl.Status
 	Final  string
 	Error  string
-	// Tripped says that a guardrail ended the run.
-	Tripped bool
+	// Tripped is the guardrail that ended the run.
+	Tripped string
 	Usage   pawl.Usage
 	// Session, Wire and Replay are the conversation as the session, the model and the caller know it.
 	Session, Wire, Replay []item.Item
@@ -52,7 +51,7 @@ func (st *stage) ending(res *pawl.Result, err error) *ending {
 	if res != nil {
 		e.Status, e.Final, e.Usage, e.Replay = res.Status, res.FinalOutput, res.Usage, res.ToInputList()
 	}
-	_, e.Tripped = errors.AsType[*pawl.TripwireError](err)
+	e.Tripped = tripOf(err)
 	e.Session, e.Asked = st.rows(), st.asked
 	if st.scenario.Committed != nil {
 		var err error
@@ -112,12 +111,13 @@ func (st *stage) afterwards(w *World) {
 	if st.point.fault.crashes() && st.store != nil {
 		time.Sleep(leaseOver) // nobody can tell that its last driver has died
 	}
-	first, effects, requests := st.end, st.far.count(), st.far.answered()
+	first, once, requests := st.end, st.far.count(), st.far.answered()
 	if !st.back {
 		st.goOn()
-		st.unchanged("a process that was stopped and went on", first, effects)
+		st.unchanged("a process that was stopped and went on", first, st.far.count, once)
 		requests = st.far.answered() // nothing can keep a request back that is on its way
 	}
+	effects := st.far.attempts()
 	st.end = nil
 	st.calls++
 	if st.point.carrier == byJSON && st.saved != nil {
@@ -127,7 +127,7 @@ func (st *stage) afterwards(w *World) {
 	from := st.from()
 	again := func() fate { return w.call(func() (*pawl.Result, error) { return w.drive(from) }) }
 	f := again()
-	if errors.Is(f.err, pawl.ErrClaimed) { // its last driver did not get to release it
+	if st.claimed(f.err) { // its last driver did not get to release it
 		time.Sleep(leaseOver)
 		f = again()
 	}
@@ -138,7 +138,7 @@ func (st *stage) afterwards(w *World) {
 		st.far.problem("G6: resuming again gave %s %q, and before %s %q", f.res.Status, f.res.FinalOutput, first.Status, first.Final)
 	}
 	st.decideAgain(w)
-	st.unchanged("resuming and deciding again", first, effects)
+	st.unchanged("resuming and deciding again", first, st.far.attempts, effects)
 	if st.far.answered() != requests {
 		st.far.problem("G6: resuming again asked the model")
 	}
@@ -153,8 +153,8 @@ func (st *stage) unstaged() *pawl.RunState {
 	return st.state
 }
 
-func (st *stage) unchanged(who string, first *ending, effects int) {
-	if n := st.far.count(); n != effects {
+func (st *stage) unchanged(who string, first *ending, count func() int, effects int) {
+	if n := count(); n != effects {
 		st.far.problem("G6: %s had %d effects", who, n-effects)
 	}
 	if a, b := texts(first.Session), texts(st.rows()); !slices.Equal(a, b) {
@@ -239,7 +239,7 @@ func (st *stage) check() {
 	st.checkViews()
 	st.checkTold()
 	st.checkAdded()
-	if st.end.Error != "" && st.end.Error != st.clean.Error && !st.end.Tripped {
+	if st.end.Error != "" && st.end.Error != st.clean.Error && st.end.Tripped == "" {
 		return // an end for which nothing more is promised
 	}
 	st.compare(st.clean, st.excused())
@@ -278,6 +278,16 @@ func (st *stage) compare(want *ending, excused map[string]bool) {
 		f.problem("the run is %s (error %q), without the fault %s", got.Status, got.Error, want.Status)
 		return
 	}
+	for _, e := range got.Effects {
+		if !slices.Contains(want.Effects, e) {
+			f.problem("the effect %s is none of those without the fault", e)
+		}
+	}
+	for _, e := range got.Committed {
+		if !slices.Contains(want.Committed, e) {
+			f.problem("%s was committed, and is not without the fault", e)
+		}
+	}
 	if endsWithOutput(want.Replay) && (len(excused) > 0 || len(st.settled) > 0) {
 		return // the tool's answer was to end the run, and the model was told something else
 	}
@@ -307,7 +317,7 @@ func (st *stage) compare(want *ending, excused map[string]bool) {
 
 // compareUsage checks that every response was counted once. One that was read back from a conversation has no usage.
 func (st *stage) compareUsage(want, got pawl.Usage) {
-	if st.scenario.conversation() != "" && got.Total < want.Total && got.Unreported > want.Unreported {
+	if st.scenario.conversation() != "" && got.Total == want.Total-110 && got.Unreported == want.Unreported+1 && got.Requests == want.Requests {
 		return
 	}
 	if got.Total != want.Total || got.Requests-got.Unreported != want.Requests-want.Unreported {

@@ -11,10 +11,14 @@ import (
 	"github.com/pawl-agents/pawl/journal"
 )
 
-// isTrip says that an error is a guardrail's that ended the run. It names the turn, and a fault may have cost one.
-func isTrip(err error) bool {
-	_, ok := errors.AsType[*pawl.TripwireError](err)
-	return ok
+// tripOf names the guardrail that ended the run with an error, empty if none did. The error's text names the turn too, and a fault
+// may have cost one.
+func tripOf(err error) string {
+	trip, _ := errors.AsType[*pawl.TripwireError](err)
+	if trip == nil {
+		return ""
+	}
+	return trip.Guardrail
 }
 
 // lostRace says that an error is what the loser of two drivers gets.
@@ -22,12 +26,13 @@ func (st *stage) lostRace(err error) bool {
 	if st.point.fault != SecondDriver && !st.point.fault.stops() {
 		return false
 	}
-	for _, typed := range []error{pawl.ErrClaimed, pawl.ErrFenced, pawl.ErrConflict, pawl.ErrUnknownRun, pawl.ErrNotOpen, pawl.ErrRunExists, pawl.ErrCallInFlight,} {
-		if errors.Is(err, typed) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, pawl.ErrClaimed) || errors.Is(err, pawl.ErrFenced)
+}
+
+// claimed says that an error is that of a run whose last driver lives, or died, was stopped, or did not get to release it.
+func (st *stage) claimed(err error) bool {
+	f := st.point.fault
+	return errors.Is(err, pawl.ErrClaimed) && (f.crashes() || f.stops() || f == SecondDriver || st.point.boundary.Kind.ofStore())
 }
 
 // missedRun says that an error is what a process gets that was stopped while it gave the run more input: another one brought the run

@@ -45,7 +45,7 @@ type stage struct {
 	adding  *pawl.RunState    // the state on which input is staged
 	adds    struct{ tried, taken, refused int }
 	zombie  *World // the process that was stopped
-	back    bool              // it went on
+	back    bool   // it went on
 	end     *ending
 }
 
@@ -95,7 +95,7 @@ func (st *stage) boot() *World {
 	w := &World{stage: st, number: st.worlds}
 	w.agent = st.scenario.Agent(w)
 	st.far.meet(w.agent, true)
-	w.runner = &pawl.Runner{}
+	w.runner = &pawl.Runner{OnHookError: func(err error) { st.far.problem("hook: %v", err) }}
 	if st.store != nil {
 		w.store = sweptStore{st.store, w}
 		if t := journal.TransactorOf(st.store); t != nil {
@@ -272,9 +272,9 @@ func (st *stage) failed(err error) {
 		}
 	}
 	switch {
-	case st.clean == nil || err.Error() == st.clean.Error || st.clean.Tripped && isTrip(err):
+	case st.clean == nil || err.Error() == st.clean.Error || st.clean.Tripped != "" && st.clean.Tripped == tripOf(err):
 		st.end = st.ending(nil, err)
-	case errors.Is(err, pawl.ErrClaimed):
+	case st.claimed(err):
 		time.Sleep(leaseOver)
 	case errors.Is(err, ErrSwept), st.lostRace(err):
 	case st.undeliverable(err):

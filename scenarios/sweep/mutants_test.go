@@ -102,6 +102,9 @@ var mutants = []mutant{
 	{"an approval sent again", []change{
 		{"internal/machine/hosted.go", "|| f.turn.approves }", "|| f.turn.approves && !MUTANT }"},
 	}, "hosted, approved and rejected", "store/run", "G1: the server has acted twice on the approval of m1"},
+	{"every request in doubt", []change{
+		{"internal/machine/hosted.go", "unrepeatable() bool { return f.started", "unrepeatable() bool { return MUTANT || f.started"},
+	}, "answer", "store/run", "G5: nothing explains the error: pawl: run sweep-answer, reading back turn 1: nobody can tell"},
 	{"added input read twice", []change{
 		{"internal/machine/pending.go", "\tf.extend(f.added[f.admitted].Items)\n", "\tf.extend(f.added[f.admitted].Items)\n\tif MUTANT {\n\t\tf.extend(f.added[f.admitted].Items)\n\t}\n"},
 	}, "input added", "live/run", `the request has {"role":"user","content":"and hurry"} 2 times`},
