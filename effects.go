@@ -159,12 +159,7 @@ func (f *frame) inline(e machine.Effect) (body journal.Body, err error) {
 
 // code names an error for the ledger.
 func code(err error) string {
-	for _, c := range []struct {
-		is   error
-		code string
-	}{
-		{ErrSessionAmbiguous, "session_ambiguous"}, {ErrDeliveryAmbiguous, "delivery_ambiguous"},
-	} {
+	for _, c := range failureCodes {
 		if errors.Is(err, c.is) {
 			return c.code
 		}

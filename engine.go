@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-agents/pawl/journal"
@@ -12,7 +13,8 @@ import (
 // Engine drives the runs of a Runner elsewhere: in workers, each of which has a Stepper, and by a
 // durable loop that the engine keeps. What a run is, a Runner with an engine reads from its Store,
 // where the workers keep a copy of the ledger. engine/temporal has one. It is called from any
-// goroutine. The interface grows with Pawl.
+// goroutine. The interface grows with Pawl. If it has a method Check() error, that is called before a run is
+// begun or resumed, and an error is returned before anything happened.
 type Engine interface {
 	// Name names the engine in claims; equal in every process that uses the same one.
 	Name() string
@@ -35,7 +37,7 @@ type Engine interface {
 }
 
 // EngineError says why an engine does not go on with a run, which can be resumed. Unwrap returns
-// the error of this package that the code stands for, as ErrToolChanged, nil if there is none.
+// the error of this package that the code stands for, as ErrToolChanged or a *ConfigError, nil if there is none.
 type EngineError struct{ Code, Text string }
 
 // Error returns what the worker said.
@@ -43,6 +45,13 @@ func (e *EngineError) Error() string { return e.Text }
 
 // Unwrap returns what the code stands for.
 func (e *EngineError) Unwrap() error {
+	switch e.Code {
+	case stopConfig:
+		field, problem, _ := strings.Cut(strings.TrimPrefix(e.Text, "pawl: "), ": ")
+		return &ConfigError{field, problem}
+	case stopContext:
+		return &ContextError{Err: errors.New(strings.TrimPrefix(e.Text, (&ContextError{errors.New("")}).Error()))}
+	}
 	for _, s := range engineStops {
 		if s.code == e.Code {
 			return s.is
@@ -50,6 +59,12 @@ func (e *EngineError) Unwrap() error {
 	}
 	return nil
 }
+
+// The codes of stops that hold more than a sentinel.
+const (
+	stopConfig  = "config"
+	stopContext = "context"
+)
 
 // engineStops are the errors that a repeat does not mend: somebody has to do something first.
 var engineStops = []struct {
@@ -75,10 +90,11 @@ func EngineStop(err error) *EngineError {
 			return &EngineError{s.code, errorText(err)}
 		}
 	}
-	var config *ConfigError
-	var context *ContextError
-	if errors.As(err, &config) || errors.As(err, &context) {
-		return &EngineError{"config", errorText(err)}
+	if config, ok := errors.AsType[*ConfigError](err); ok {
+		return &EngineError{stopConfig, errorText(config)}
+	}
+	if context, ok := errors.AsType[*ContextError](err); ok {
+		return &EngineError{stopContext, errorText(context)}
 	}
 	return nil
 }
@@ -119,10 +135,15 @@ func (o *RunOptions) checkEngine() error {
 	return nil
 }
 
-// checkEngine refuses what the drive cannot hand over to an engine.
-func (d *drive) checkEngine(opts *RunOptions) error {
-	if d.engine == nil {
+// checkEngine refuses what cannot be handed over to an engine.
+func checkEngine(e Engine, opts *RunOptions) error {
+	if e == nil {
 		return nil
+	}
+	if c, ok := e.(interface{ Check() error }); ok {
+		if err := c.Check(); err != nil {
+			return err
+		}
 	}
 	return opts.checkEngine()
 }

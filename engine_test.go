@@ -352,6 +352,29 @@ func TestEngineOptions(t *testing.T) {
 	}
 }
 
+// checkedEngine is an engine that knows a mistake before a run is begun on it.
+type checkedEngine struct{ *loopEngine }
+
+func (checkedEngine) Check() error { return &pawl.ConfigError{Field: "Options.Blobs", Problem: "is gone"} }
+
+// What an engine finds wrong is known before anything happened [S23.2].
+func TestEngineIsChecked(t *testing.T) {
+	agent := agentWith(newScript(says("done")))
+	r, engine := onEngine(t, agent, pawl.StepperOptions{})
+	r.Engine = checkedEngine{engine}
+	_, run := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})
+	_, submit := r.Submit(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})
+	_, resume := r.Resume(t.Context(), agent, pawl.RunID("r"), nil)
+	for _, err := range []error{run, submit, resume} {
+		if config, ok := errors.AsType[*pawl.ConfigError](err); !ok || config.Field != "Options.Blobs" {
+			t.Error(err)
+		}
+	}
+	if recs, err := r.Store.Read(t.Context(), "r", 0); len(recs) > 0 || err != nil {
+		t.Errorf("%d facts, %v", len(recs), err)
+	}
+}
+
 // An outcome that is too long is cut to a text, and is not a failure of the call [S23.8].
 func TestEngineLongOutcome(t *testing.T) {
 	agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done")), charging("charge", new(effects), func(f *pawl.Func[charge, string]) {

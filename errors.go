@@ -289,11 +289,30 @@ type AskError struct{ Question string }
 // Error quotes the question.
 func (e *AskError) Error() string { return "pawl: the tool asks: " + e.Question }
 
-// FailedError is a failure read from a ledger: the effect's error as text.
+// FailedError is a failure read from a ledger: the effect's error as text. Unwrap returns the error of this package that
+// the code stands for, ErrSessionAmbiguous or ErrDeliveryAmbiguous, nil if there is none.
 type FailedError struct{ Code, Text string }
 
 // Error quotes it.
 func (e *FailedError) Error() string { return "pawl: " + strings.TrimPrefix(e.Text, "pawl: ") }
+
+// Unwrap returns what the code stands for.
+func (e *FailedError) Unwrap() error {
+	for _, c := range failureCodes {
+		if c.code == e.Code {
+			return c.is
+		}
+	}
+	return nil
+}
+
+// failureCodes are the errors that a ledger keeps of a failure besides its text.
+var failureCodes = []struct {
+	code string
+	is   error
+}{
+	{"session_ambiguous", ErrSessionAmbiguous}, {"delivery_ambiguous", ErrDeliveryAmbiguous},
+}
 
 // refusal turns a refusal of the machine into the error a caller acts on.
 func refusal(err error) error {

@@ -23,7 +23,7 @@ func (a *Agent) model(opts *RunOptions) model.Model {
 
 // resume opens a run that has begun.
 func (d *drive) resume(ctx context.Context, agent *Agent, from Resumable, opts *RunOptions) error {
-	if err := d.checkEngine(opts); err != nil {
+	if err := checkEngine(d.engine, opts); err != nil {
 		return err
 	}
 	var given *RunState

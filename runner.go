@@ -191,7 +191,7 @@ func (d *drive) opened(open func(*drive) error) (err error) {
 
 // begin opens a new run, or attaches to the one that has the id.
 func (d *drive) begin(ctx context.Context, agent *Agent, input Input, opts *RunOptions) error {
-	if err := d.checkEngine(opts); err != nil {
+	if err := checkEngine(d.engine, opts); err != nil {
 		return err
 	}
 	started, err := d.prepare(agent, input, opts)

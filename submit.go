@@ -18,13 +18,11 @@ func (r *Runner) Submit(ctx context.Context, agent *Agent, input Input, opts *Ru
 	if err := r.check(); err != nil {
 		return "", err
 	}
-	if r.Engine != nil && opts != nil {
-		if err := opts.checkEngine(); err != nil {
-			return "", err
-		}
-		if !opts.StartAt.IsZero() {
-			return "", &ConfigError{Field: "RunOptions.StartAt", Problem: "is for runs that Work drives; the runner has an engine"}
-		}
+	if err := checkEngine(r.Engine, opts.orDefault()); err != nil {
+		return "", err
+	}
+	if r.Engine != nil && opts != nil && !opts.StartAt.IsZero() {
+		return "", &ConfigError{Field: "RunOptions.StartAt", Problem: "is for runs that Work drives; the runner has an engine"}
 	}
 	d := r.newDrive(ctx, nil)
 	defer d.cancel(nil)

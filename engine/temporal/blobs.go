@@ -16,10 +16,13 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/pawl-agents/pawl"
 )
 
 // Blobs keeps what is too large for a history, by its content. What was put is needed for as long as
-// the history is. Its methods are called from any goroutine.
+// the history is. Its methods are called from any goroutine. If it has a method Check(write bool)
+// error, that is asked before a worker is made and, without write, before a run is begun.
 type Blobs interface {
 	// Put stores data under a key. The same key always comes with the same data, and when Put
 	// returns nil the data survives a crash of the machine.
@@ -51,6 +54,19 @@ func Converter(inner converter.DataConverter, blobs Blobs) converter.DataConvert
 	}
 	// A blob may take longer to read than a workflow may compute.
 	return workflow.DataConverterWithoutDeadlockDetection(converter.NewCodecDataConverter(inner, codec{blobs}))
+}
+
+// checkBlobs finds a mistake that would else come out with the first large payload, when an
+// effect may have happened.
+func checkBlobs(b Blobs, write bool) error {
+	c, ok := b.(interface{ Check(write bool) error })
+	if !ok {
+		return nil
+	}
+	if err := c.Check(write); err != nil {
+		return &pawl.ConfigError{Field: "Options.Blobs", Problem: "cannot be used: " + err.Error()}
+	}
+	return nil
 }
 
 // codec puts large payloads into blobs.
@@ -109,6 +125,24 @@ func (c codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 // Dir keeps blobs as files of a directory, which must exist. Processes on several machines need
 // one that all of them see.
 type Dir string
+
+// Check says whether the directory is there and, for a worker, whether files can be written in it.
+func (d Dir) Check(write bool) error {
+	info, err := os.Stat(string(d))
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no directory", string(d))
+	case !write:
+		return nil
+	}
+	f, err := os.CreateTemp(string(d), ".blob-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
 
 // Put writes a file that is not there yet.
 func (d Dir) Put(_ context.Context, key string, data []byte) (err error) {

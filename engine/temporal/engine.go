@@ -80,6 +80,9 @@ func New(c client.Client, opts Options) *Engine { return &Engine{client: c, opts
 // Name names the engine in claims.
 func (e *Engine) Name() string { return e.opts.name() }
 
+// Check says whether blobs can be read, as far as the Blobs can tell: a *pawl.ConfigError.
+func (e *Engine) Check() error { return checkBlobs(e.opts.Blobs, false) }
+
 // Start starts the workflow of a run, unless there is one.
 func (e *Engine) Start(ctx context.Context, run string) error {
 	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: e.opts.Prefix + run, TaskQueue: e.opts.queue(),

@@ -33,6 +33,9 @@ const (
 // NewWorker returns a worker of the SDK that carries out runs of the runner: with its Agents,
 // Sessions and Store. Its Engine is not used. An error is a *pawl.ConfigError.
 func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Worker, error) {
+	if err := checkBlobs(opts.Blobs, true); err != nil {
+		return nil, err
+	}
 	most := maxOutcomeBare
 	a := &activities{timing: opts.timing(r.Grace), bus: opts.Bus, client: c}
 	if opts.full > 0 {
