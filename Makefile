@@ -90,7 +90,7 @@ enginetest: temporal-devserver ## Play crashes and decisions on every host of ru
 temporal: ## Test engine/temporal against a Temporal server, and look for what its workflow must not do.
 	@server=$$($(MAKE) --no-print-directory -s temporal-devserver) && lint=$$($(GO) tool -n staticcheck) && \
 	cd engine/temporal && $(GO) vet ./... && $$lint ./... && $(GO) run go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0 ./... && \
-	PAWL_TEMPORAL_DEVSERVER=$$server $(GO) test -race -p $(P) -timeout 20m ./...
+	PAWL_TEMPORAL_DEVSERVER=$$server $(GO) test $(RACE) -p $(P) -timeout 20m ./...
 
 .PHONY: bench-temporal
 bench-temporal: ## Measure a turn on Temporal beside an empty workflow; fails where the limit is passed.
