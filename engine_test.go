@@ -355,7 +355,9 @@ func TestEngineOptions(t *testing.T) {
 // checkedEngine is an engine that knows a mistake before a run is begun on it.
 type checkedEngine struct{ *loopEngine }
 
-func (checkedEngine) Check() error { return &pawl.ConfigError{Field: "Options.Blobs", Problem: "is gone"} }
+func (checkedEngine) Check() error {
+	return &pawl.ConfigError{Field: "Options.Blobs", Problem: "is gone"}
+}
 
 // What an engine finds wrong is known before anything happened [S23.2].
 func TestEngineIsChecked(t *testing.T) {
