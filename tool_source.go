@@ -207,17 +207,23 @@ func (f *frame) listed() []Tool {
 // callables are what the model may call in a turn of the frame's agent: the tools of its
 // sources, its own, its handoffs.
 func (f *frame) callables() iter.Seq[*Tool] {
-	listed := f.listed()
-	if len(listed) == 0 {
-		return f.agent.callables()
-	}
-	return func(yield func(*Tool) bool) {
+	listed, own := f.listed(), f.agent
+	return func(yield func(*Tool) bool) { // in one piece, which a loop need not allocate
 		for i := range listed {
 			if !yield(&listed[i]) {
 				return
 			}
 		}
-		f.agent.callables()(yield)
+		for i := range own.Tools {
+			if !yield(&own.Tools[i]) {
+				return
+			}
+		}
+		for i := range own.Handoffs {
+			if !yield(&own.Handoffs[i].tool) {
+				return
+			}
+		}
 	}
 }
 
