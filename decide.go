@@ -31,11 +31,13 @@ func (r *Runner) Decide(ctx context.Context, run string, decisions ...Decision) 
 	if err := s.checkEdits(r.lookUp(s.AgentKey(), s.fold().Agent()), decisions); err != nil {
 		return err
 	}
-	if err := s.submit(ctx, r.store(), decisions); err != nil {
-		return err
+	err = s.submit(ctx, r.store(), decisions)
+	told := r.tellEngine(ctx, run) // also when somebody was faster, who may have died before it was told
+	if err == nil && told != nil {
+		err = s.refused(told)
 	}
-	if err := r.tellEngine(ctx, run); err != nil {
-		return s.refused(err)
+	if err != nil {
+		return err
 	}
 	if !s.finds(decisions) {
 		return nil

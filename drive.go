@@ -66,6 +66,7 @@ type drive struct {
 	drained  time.Time
 	leaseEnd atomic.Int64
 	keeper   keeper // of the lease
+	again    bool   // the effect of the step was perhaps begun before
 	wake     chan struct{}
 	nudged   atomic.Bool // somebody put something in the inbox that can wait for the effect in flight
 	wakeable *wakeable

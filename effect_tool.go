@@ -143,9 +143,12 @@ func (d *drive) runBody(b *body) outcome {
 		}
 	}()
 	o := outcome{of: b.of}
-	if b.ctx.Err() != nil || time.Now().UnixMilli() >= min(b.notAfter, d.leaseEnd.Load()) {
+	switch late := b.ctx.Err() != nil || time.Now().UnixMilli() >= min(b.notAfter, d.leaseEnd.Load()); {
+	case late && d.again: // [S23.4]
+		o.body = b.unknown("the worker that had the call was lost, and its time is over")
+	case late:
 		o.body = &journal.Settled{ID: b.of.id, Outcome: journal.NotExecuted}
-	} else {
+	default:
 		o.body = b.settled()
 	}
 	ended = true

@@ -99,8 +99,9 @@ func EngineStop(err error) *EngineError {
 	return nil
 }
 
-// engineLease is how long the claim of an engine lives: the engine itself sees to it that a run
-// has one loop.
+// engineLease is how long the claim of an engine lives once the run stands in the store: the engine
+// itself sees to it that a run has one loop. Until then whoever begins the run keeps the claim, as
+// one of its own: nobody would end that of a process that died [S23.3].
 const engineLease = 20 * 365 * 24 * time.Hour
 
 // engineOwner is the owner of claims in an engine's name. It is no host, so nobody takes it for
@@ -153,7 +154,7 @@ func (d *drive) onEngine(err error) (*Result, error) {
 	run, held := d.r.heldByEngine(err)
 	switch {
 	case held:
-		return d.joinEngine(run)
+		return d.joinEngine(run, err)
 	case err != nil:
 		return nil, err
 	}
@@ -171,16 +172,28 @@ func (d *drive) onEngine(err error) (*Result, error) {
 		d.release()
 		return nil, d.fail("", err)
 	}
-	d.keeper.stop() // the claim is the engine's
-	if err := d.r.Engine.Start(d.bg, run); err != nil {
+	err = d.yield()
+	if err == nil {
+		err = d.r.Engine.Start(d.bg, run)
+	}
+	if err != nil {
 		return nil, d.fail("", err)
 	}
 	return d.follow(run, uint64(d.records.size), 0, "")
 }
 
-// joinEngine asks the engine to go on with a run that it has.
-func (d *drive) joinEngine(run string) (*Result, error) {
+// yield leaves the claim on a run that stands in the store to the engine.
+func (d *drive) yield() error {
+	d.keeper.stop()
+	return d.store.Renew(d.bg, d.claimedRun, d.epoch, engineLease)
+}
+
+// joinEngine asks the engine to go on with a run that it has, as claimed says.
+func (d *drive) joinEngine(run string, claimed error) (*Result, error) {
 	s, err := d.r.State(d.caller, run)
+	if errors.Is(err, ErrUnknownRun) { // somebody is about to begin it, or died of it
+		return nil, claimed
+	}
 	if err != nil {
 		return nil, err
 	}

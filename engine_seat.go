@@ -17,7 +17,7 @@ import (
 func (d *drive) sit(ctx context.Context, st *Step) {
 	d.caller, d.bg = ctx, context.WithoutCancel(ctx)
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
-	d.wakeable, d.gone, d.emit = nil, false, nil
+	d.wakeable, d.gone, d.emit, d.again = nil, false, nil, st.Again
 	if st.Show != nil {
 		d.emit = func(ev Event) bool {
 			st.Show(ev)

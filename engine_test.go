@@ -173,6 +173,30 @@ func TestEngineLosesAWorker(t *testing.T) {
 			t.Errorf("%+v with %v", res, keys)
 		}
 	})
+	t.Run("harmless, and its time is over", func(t *testing.T) {
+		var e effects
+		agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done")), charging("charge", &e, func(f *pawl.Func[charge, string]) {
+			f.Effect, f.Timeout = pawl.Idempotent, 50*time.Millisecond
+			f.Run = func(ctx context.Context, c *pawl.Call, in charge) (string, error) {
+				if c.Attempt == 1 {
+					<-ctx.Done()
+				}
+				return "paid", ctx.Err()
+			}
+		}))
+		r, engine := onEngine(t, agent, pawl.StepperOptions{})
+		loses(engine, journal.EffectTool, true)
+		res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+		var said []journal.Outcome
+		for _, f := range facts(t, r.Store, "r") {
+			if s, ok := f.Body.(*journal.Settled); ok {
+				said = append(said, s.Outcome)
+			}
+		}
+		if diff := cmp.Diff([]journal.Outcome{journal.Unknown, journal.Done}, said); diff != "" || res.FinalOutput != "done" {
+			t.Errorf("%+v %s", res, diff)
+		}
+	})
 	t.Run("transactional", func(t *testing.T) {
 		var e effects
 		store, rows := payments(t)
@@ -193,7 +217,7 @@ func TestEngineLosesAWorker(t *testing.T) {
 		r, engine := onEngine(t, agent, pawl.StepperOptions{})
 		loses(engine, journal.EffectModel, true)
 		_, err := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r", ConversationID: "c"})
-		if s := stateOf(t, err); s.Status() != pawl.StatusFailed || len(m.calls()) != 1 {
+		if s := stateOf(t, err); s.Status() != pawl.StatusFailed || len(m.calls()) != 1 || !errors.Is(err, pawl.ErrDeliveryAmbiguous) {
 			t.Errorf("%s after %d requests: %v", s.Status(), len(m.calls()), err)
 		}
 	})
@@ -429,6 +453,89 @@ func TestEngineSubmit(t *testing.T) {
 	if err := r.Recover(t.Context(), nil); !errors.As(err, &config) {
 		t.Error(err)
 	}
+}
+
+// silent is an engine that is out of reach for the first message.
+type silent struct {
+	*loopEngine
+	told int
+}
+
+func (e *silent) Tell(ctx context.Context, run string, messages []journal.Entry) error {
+	if e.told++; e.told == 1 {
+		return errCutOff
+	}
+	return e.loopEngine.Tell(ctx, run, messages)
+}
+
+// A decision that was posted and not sent is sent by whoever decides next, although he is too late [S23.5].
+func TestEngineIsToldLater(t *testing.T) {
+	var e effects
+	agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done")), charging("charge", &e, asking))
+	r, engine := onEngine(t, agent, pawl.StepperOptions{})
+	r.Engine = &silent{loopEngine: engine}
+	res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
+	in := res.Interruptions[0]
+	if err := r.Decide(t.Context(), "r", pawl.Approve(in.ID, "ann")); !errors.Is(err, errCutOff) {
+		t.Fatal(err)
+	}
+	if err := r.Decide(t.Context(), "r", pawl.Reject(in.ID, "bob", "no")); !errors.Is(err, pawl.ErrDecided) {
+		t.Fatal(err)
+	}
+	for ev := range r.Watch(t.Context(), "r", pawl.Cursor{}) {
+		if _, over := ev.Event.(*pawl.Done); over {
+			break
+		}
+	}
+	e.want(t, "charge 5")
+}
+
+// cutOff is a store that its process does not reach any more when it has claimed a run.
+type cutOff struct{ journal.Driver }
+
+var errCutOff = errors.New("cut off")
+
+func (cutOff) Append(context.Context, string, uint64, uint64, []journal.Record, ...journal.Companion) error {
+	return errCutOff
+}
+func (cutOff) Renew(context.Context, string, uint64, time.Duration) error  { return errCutOff }
+func (cutOff) Release(context.Context, string, uint64, journal.Rest) error { return errCutOff }
+
+// A process that dies when it has claimed a run and not begun it keeps nobody from beginning it [S23.3].
+func TestEngineBeginsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent := agentWith(newScript(says("done")))
+		r, engine := onEngine(t, agent, pawl.StepperOptions{})
+		dies := &pawl.Runner{Store: cutOff{r.Store}, Agents: r.Agents, Engine: engine}
+		if _, err := dies.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}); !errors.Is(err, errCutOff) {
+			t.Fatal(err)
+		}
+		begin := map[string]func() error{
+			"run": func() error {
+				_, err := r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})
+				return err
+			},
+			"submit": func() error {
+				_, err := r.Submit(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})
+				return err
+			},
+		}
+		for name, f := range begin {
+			if err := f(); !errors.Is(err, pawl.ErrClaimed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		time.Sleep(pawl.DefaultLease)
+		for name, f := range begin {
+			if err := f(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		time.Sleep(pawl.DefaultLease)
+		if res := must(t)(r.Resume(t.Context(), nil, pawl.RunID("r"), nil)); res.FinalOutput != "done" {
+			t.Errorf("result %+v", res)
+		}
+	})
 }
 
 // The result of a body that was left running is recorded also when the loop of its run

@@ -27,7 +27,7 @@ func (r *Runner) lease() time.Duration {
 func (r *Runner) take(ctx context.Context, run string, above uint64, e Engine) (*granted, error) {
 	req := journal.ClaimRequest{Owner: owner.Self(), TTL: r.lease(), Above: above}
 	if e != nil {
-		req.Owner, req.TTL = engineOwner(e.Name()), engineLease
+		req.Owner = engineOwner(e.Name())
 	}
 	from := time.Now()
 	c, err := r.store().Claim(ctx, run, req)
@@ -81,9 +81,6 @@ func (d *drive) claim(ctx context.Context, run string, above uint64) error {
 // for a cancellation then.
 func (d *drive) keep(from time.Time) {
 	ttl := d.r.lease()
-	if d.engine != nil {
-		ttl = engineLease
-	}
 	d.leaseEnd.Store(from.Add(ttl).UnixMilli())
 	d.keeper.start(ttl/3, func() bool {
 		if err := d.renew(ttl); err != nil {

@@ -74,9 +74,9 @@ func (d *drive) submit(ctx context.Context, agent *Agent, input Input, opts *Run
 		return "", &RunError{Run: run, Err: err}
 	}
 	if d.engine != nil {
-		d.keeper.stop() // the claim is the engine's
+		err = d.yield()
 	}
-	return run, nil
+	return run, err
 }
 
 // knows compares a beginning with that of the stored run.

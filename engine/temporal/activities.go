@@ -31,14 +31,14 @@ func (a *activities) perform(ctx context.Context, in stepInput, d delta) (*stepR
 		st.Effect, err = journal.ParseEffectID(in.Effect)
 	}
 	if err != nil {
-		return nil, failed(err)
+		return nil, failedAgain(err, st.Again)
 	}
 	if a.bus != nil {
 		st.Show = func(ev pawl.Event) { a.bus.Publish(in.Run, ev) }
 	}
 	out, err := a.stepper.Perform(ctx, st)
 	if err != nil {
-		return nil, a.failed(ctx, err)
+		return nil, a.failed(ctx, err, st.Again)
 	}
 	res := &stepResult{Inbox: encodeMessages(out.Inbox)}
 	if out.Outcome != nil {
@@ -123,22 +123,25 @@ func (a *activities) beat(ctx context.Context) (stop func()) {
 }
 
 // failed is the error of an activity whose effect was not begun.
-func failed(err error) error {
+func failed(err error) error { return failedAgain(err, false) }
+
+// failedAgain says besides whether an attempt before may have begun it.
+func failedAgain(err error, again bool) error {
 	if stop := pawl.EngineStop(err); stop != nil {
-		return sdk.NewNonRetryableApplicationError(stop.Text, stopType, nil, stop.Code)
+		return sdk.NewNonRetryableApplicationError(stop.Text, stopType, nil, stop.Code, again)
 	}
 	return sdk.NewApplicationErrorWithCause(err.Error(), retryType, err)
 }
 
 // failed is the error of a step. One that was stopped may have begun.
-func (a *activities) failed(ctx context.Context, err error) error {
+func (a *activities) failed(ctx context.Context, err error, again bool) error {
 	if ctx.Err() == nil {
-		return failed(err)
+		return failedAgain(err, again)
 	}
 	select {
 	case <-activity.GetWorkerStopChannel(ctx):
 		return sdk.NewApplicationErrorWithCause("pawl: the worker stops", interruptedType, err)
 	default:
-		return sdk.NewCanceledError()
+		return sdk.NewCanceledError(again)
 	}
 }

@@ -227,7 +227,7 @@ func (h *host) Start(r steps.Request) {
 		var out stepResult
 		err := f.Get(ctx, &out)
 		delete(h.cancels, r.Of)
-		h.ended = append(h.ended, steps.Event{End: end(r.Of, &out, err)})
+		h.ended = append(h.ended, steps.Event{End: end(r.Of, &out, err, r.Once)})
 	})
 }
 
@@ -280,10 +280,10 @@ const (
 )
 
 // end is the end of a step as the driver knows it.
-func end(of steps.Ref, out *stepResult, err error) *steps.End {
+func end(of steps.Ref, out *stepResult, err error, once bool) *steps.End {
 	e := &steps.End{Of: of}
 	if err != nil {
-		e.Failure = failure(of, err)
+		e.Failure = failure(of, err, once)
 		return e
 	}
 	if out.Outcome != nil {
@@ -300,9 +300,16 @@ func end(of steps.Ref, out *stepResult, err error) *steps.End {
 	return e
 }
 
+// begunBefore says that an attempt before the cancelled one may have begun. The server, which cancels what no worker has, does not
+// tell.
+func begunBefore(err *sdk.CanceledError) bool {
+	again := true
+	return !err.HasDetails() || err.Details(&again) != nil || again
+}
+
 // failure says what the error of an activity means. An error that is of no activity, as when a
 // payload cannot be read, ends the workflow task, which is tried again.
-func failure(of steps.Ref, err error) *steps.Failure {
+func failure(of steps.Ref, err error, once bool) *steps.Failure {
 	var (
 		timeout  *sdk.TimeoutError
 		canceled *sdk.CanceledError
@@ -310,6 +317,8 @@ func failure(of steps.Ref, err error) *steps.Failure {
 		activity *sdk.ActivityError
 	)
 	switch {
+	case errors.As(err, &canceled) && of.ID.Kind == journal.EffectTool && !once && begunBefore(canceled):
+		return &steps.Failure{Kind: steps.Lost}
 	case errors.As(err, &canceled) && of.ID.Kind == journal.EffectTool: // what a body did is an outcome
 		return &steps.Failure{Kind: steps.NotBegun}
 	case errors.As(err, &canceled):
@@ -318,10 +327,11 @@ func failure(of steps.Ref, err error) *steps.Failure {
 		return &steps.Failure{Kind: steps.NotBegun}
 	case errors.As(err, &app) && app.Type() == stopType:
 		var code string
+		var again bool
 		if app.HasDetails() {
-			must(app.Details(&code))
+			must(app.Details(&code, &again))
 		}
-		return &steps.Failure{Kind: steps.Stopped, Stop: &steps.Stop{Code: code, Text: app.Message()}}
+		return &steps.Failure{Kind: steps.Stopped, Stop: &steps.Stop{Code: code, Text: app.Message()}, Begun: again}
 	case errors.As(err, &app) && app.Type() == retryType:
 		return &steps.Failure{Kind: steps.NotBegun}
 	case errors.As(err, &activity): // its beginning says who did it

@@ -63,6 +63,8 @@ type Failure struct {
 	Stop *Stop
 	// Lost names the worker that was lost with the step. The host knows what the name means.
 	Lost string
+	// Begun says of a step that was stopped that an attempt before may have begun the effect.
+	Begun bool
 }
 
 // FailureKind is what a failure of a step means.
@@ -102,10 +104,11 @@ type Driver struct {
 	waits    []machine.Effect
 	alone    []Ref // to be started one after the other
 	backlog  []Event
-	losses   []string
-	tries    int   // steps in a row that were not begun
-	pause    int64 // until when nothing is started, because of them
-	recorded bool  // the projection shows that the run rests
+	reclaims bool     // what is lost is found out once nothing is in flight
+	losses   []string // workers that may still be at what must not be begun twice
+	tries    int      // steps in a row that were not begun
+	pause    int64    // until when nothing is started, because of them
+	recorded bool     // the projection shows that the run rests
 }
 
 // flight is a step that was started and has not ended.
@@ -132,7 +135,7 @@ func (d *Driver) Epoch() uint64 { return d.epoch }
 func (d *Driver) Run() (over bool, err error) {
 	for {
 		now := d.host.Now()
-		if len(d.flight)+len(d.alone) == 0 && len(d.losses) > 0 {
+		if len(d.flight)+len(d.alone) == 0 && d.reclaims {
 			if err := d.reclaim(now); err != nil {
 				return false, err
 			}
@@ -328,9 +331,15 @@ func (d *Driver) ended(e *End, now int64) error {
 		return d.EndStored(*e.Stored)
 	case e.Failure == nil:
 		return d.Loop.End(e.Of, e.Outcome, now)
-	case e.Failure.Kind == Lost && d.Once(e.Of):
-		d.losses = append(d.losses, e.Failure.Lost)
-		return nil
+	case d.lost(e):
+		d.reclaims = true
+		if d.Once(e.Of) {
+			d.losses = append(d.losses, e.Failure.Lost)
+		}
+		if e.Failure.Kind == Lost {
+			return nil
+		}
+		return d.failed(e.Failure, now)
 	case e.Failure.Kind == Ended:
 		return d.Loop.End(e.Of, nil, now)
 	}
@@ -342,6 +351,14 @@ func (d *Driver) ended(e *End, now int64) error {
 	}
 	d.M.Frame(e.Of.Frame).Withdrawn(e.Of.ID)
 	return nil
+}
+
+// lost says that an effect may have happened that cannot simply be begun again: it must not happen
+// twice, or it is a call, of which the ledger says nothing that is not known. The outcome of one that is alone is in the
+// projection.
+func (d *Driver) lost(e *End) bool {
+	call := e.Of.ID.Kind == journal.EffectTool && !d.Alone(e.Of)
+	return e.Failure.Kind == Lost && (call || d.Once(e.Of)) || call && e.Failure.Begun
 }
 
 // failed sees to a step that was not begun: it is started again after a pause, or when somebody
@@ -363,7 +380,7 @@ func (d *Driver) failed(f *Failure, now int64) error {
 // reclaim finds out, under a new claim, what became of what is lost.
 func (d *Driver) reclaim(now int64) error {
 	c := d.host.Open(d.losses)
-	d.losses, d.epoch, d.recorded, d.waits = nil, c.Epoch, false, nil
+	d.losses, d.reclaims, d.epoch, d.recorded, d.waits = nil, false, c.Epoch, false, nil
 	return d.Step(c, now)
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawl-agents/pawl/internal/machine"
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -136,12 +138,11 @@ wait 2000
 start t1.0.2 4+4 once`)
 }
 
-// What is lost and must not be begun twice is found out under a new claim, once nothing is in flight; what is harmless
-// is begun again.
+// What is lost is found out under a new claim, once nothing is in flight. A call that is harmless is then begun again.
 func TestLost(t *testing.T) {
 	lost := Failure{Kind: Lost, Lost: "w"}
 	h := &played{full: true, script: script(turn(t, spec("pay", ""), spec("look", journal.ReadOnly)), [][]Event{
-		came(failed(t, "t1.0.1", lost)), came(failed(t, "t1.1.1", lost)), {}, came(ended(t, "t1.1.2", settled(t, "t1.1.2", "c1")))})}
+		came(failed(t, "t1.0.1", lost)), came(failed(t, "t1.1.1", lost)), came(ended(t, "t1.1.2", settled(t, "t1.1.2", "c1")))})}
 	d := play(t, h, begun())
 	h.did(`
 start p1.0.1 1+1
@@ -150,10 +151,31 @@ start c1.0.1 3+1
 start t1.0.1 4+3 once
 start t1.1.1 4+3
 open, lost ["w"]
-wait 2000
-start t1.1.2 4+6 epoch 2`)
+start t1.1.2 4+5 epoch 2`)
 	if d.M.Status() != machine.Waiting || len(d.M.Interruptions()) != 1 || d.Epoch() != 2 {
 		t.Error(d.M.Status(), d.M.Interruptions(), d.Epoch())
+	}
+}
+
+// A call that may have been begun before a worker could not begin it again, or before it was cancelled, is not called not executed.
+func TestBegunBefore(t *testing.T) {
+	stop := Failure{Kind: Stopped, Stop: &Stop{Code: "config", Text: "no"}, Begun: true}
+	cancel := Event{Message: new(message("cancel", &journal.Cancelled{By: "ann"}))}
+	for name, events := range map[string][][]Event{
+		"stopped":   {came(failed(t, "t1.0.1", stop)), recorded(), came(cancel), recorded()},
+		"cancelled": {came(cancel), came(failed(t, "t1.0.1", Failure{Kind: Lost})), recorded()},
+	} {
+		h := &played{script: script(turn(t, spec("put", journal.Idempotent)), events)}
+		d := play(t, h, begun())
+		var said []journal.Outcome
+		for _, f := range h.facts {
+			if s, ok := f.Body.(*journal.Settled); ok {
+				said = append(said, s.Outcome)
+			}
+		}
+		if diff := cmp.Diff([]journal.Outcome{journal.Unknown}, said); diff != "" || d.M.Status() != machine.Cancelled {
+			t.Errorf("%s: %s %s", name, d.M.Status(), diff)
+		}
 	}
 }
 
