@@ -50,11 +50,16 @@ proof: tools fuzz properties again sweep turns explore kill duel chaos chaos-pos
 .PHONY: chaos
 chaos: ## Kill many processes on one store for DURATION (10m), then check every effect; POSTGRES=1 kills the store's server, too.
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	$(GO) build -o "$$dir/" ./cmd/pawl ./internal/chaos && "$$dir/chaos" -duration $(DURATION) -pawl "$$dir/pawl" $(if $(POSTGRES),-postgres) $(if $(SEED),-seed $(SEED))
+	$(GO) build -o "$$dir/pawl" ./cmd/pawl && $(GO) build -o "$$dir/chaos" ./internal/chaos/cmd && "$$dir/chaos" -duration $(DURATION) -pawl "$$dir/pawl" $(if $(POSTGRES),-postgres) $(if $(SEED),-seed $(SEED))
 
 .PHONY: chaos-postgres
 chaos-postgres:
 	$(MAKE) --no-print-directory chaos POSTGRES=1
+
+.PHONY: chaos-temporal
+chaos-temporal: temporal-devserver ## The same on a Temporal server, which is killed, too.
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && (cd engine/temporal && $(GO) build -o "$$dir/chaos" ./internal/chaos) && \
+	PAWL_TEMPORAL_DEVSERVER=$$($(MAKE) -s temporal-devserver) "$$dir/chaos" -duration $(DURATION) $(if $(SEED),-seed $(SEED))
 
 .PHONY: bench
 bench: ## Measure beside a floor in the same run; fails where a limit is passed.

@@ -72,6 +72,7 @@ var mayImport = map[string][]string{
 	"cmd/pawl/internal/demo":     {".", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "modernc.org/sqlite"},
 	"cmd/pawl/internal/timeline": {"item", "journal"},
 	"internal/duel":              {},
+	"internal/chaos/cmd":         {"internal/chaos"},
 	"internal/chaos":             {".", "internal/pgtest", "item", "journal", "model", "models/openai", "pawltest", "session", "sqlstore", "sqlstore/pgstore", "modernc.org/sqlite"},
 	"internal/explore":           {"item", "journal", "internal/machine"},
 	"internal/refmodel":          {},

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"context"
@@ -18,6 +18,7 @@ type toolbox struct {
 	log    effectLog
 	url    string // the parent's address
 	worker int
+	slow   int // how much longer bodies in a hurry have, and take
 	store  database
 	lie    lie
 }
@@ -67,8 +68,11 @@ func (b *toolbox) question(ctx context.Context, c *pawl.Call) error {
 // under way: what it asked for may still happen.
 func (b *toolbox) work(ctx context.Context, t tool, c *pawl.Call, in order) error {
 	span := time.Duration(in.Pause) * time.Millisecond
-	if t.deaf {
+	switch {
+	case t.deaf:
 		ctx, span = context.WithoutCancel(ctx), span*deafFactor
+	case t.hurry:
+		span *= time.Duration(b.slow)
 	}
 	if in.Freeze {
 		_ = b.ask(context.WithoutCancel(ctx), freezePath, "worker", fmt.Sprint(b.worker))

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"fmt"
@@ -60,6 +60,9 @@ func (c *call) bad(format string, args ...any) { c.odd = append(c.odd, fmt.Sprin
 // harmless says that nothing is lost if a call runs twice.
 func (t tool) harmless() bool { return t.kind == journal.Idempotent || t.kind == journal.ReadOnly }
 
+// repeatable says that nothing is lost if an attempt is made twice.
+func (t tool) repeatable() bool { return t.harmless() || t.kind == journal.Transactional }
+
 // claimed reads that a driver took the run. What was running is in doubt, if it can be.
 func (l *ledger) claimed() {
 	if len(l.responses) == 0 {
@@ -67,7 +70,7 @@ func (l *ledger) claimed() {
 	}
 	for _, c := range l.responses[len(l.responses)-1].calls {
 		if t := toolOf(c.tool); c.running {
-			c.running, c.doubt = false, !t.harmless() && t.kind != journal.Transactional
+			c.running, c.doubt = false, !t.repeatable()
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"testing"
@@ -111,7 +111,7 @@ func TestSightsMissing(t *testing.T) {
 		if !tt.long {
 			duration--
 		}
-		if diff := cmp.Diff(tt.want, tt.seen.missing(duration)); diff != "" {
+		if diff := cmp.Diff(tt.want, tt.seen.missing(duration, Host{})); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}

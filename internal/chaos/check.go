@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func (p *parent) verdict(ctx context.Context) (s summary, err error) {
 			return s, err
 		}
 		s.effects += len(slices.DeleteFunc(slices.Clone(effects), func(e effect) bool { return e.At != effectBegin }))
-		l, err := readLedger(records)
+		l, err := readLedger(records, p.o.host)
 		if err != nil {
 			return s, fmt.Errorf("run %s: %w", j.plan.Run, err)
 		}
@@ -56,7 +56,7 @@ func (p *parent) verdict(ctx context.Context) (s summary, err error) {
 	}
 	p.violations = append(p.violations, p.brain.odd...)
 	files := []string{besideFile}
-	if p.outages.server == nil {
+	if p.outages.url == "" {
 		files = append(files, runsFile)
 	}
 	for _, file := range files {
@@ -77,8 +77,11 @@ func (p *parent) count() {
 			p.seen.delivered++
 		}
 	}
+	if p.outages.server != nil {
+		fmt.Fprintf(p.out, "chaos: the server was killed %d times\n", p.outages.count)
+	}
 	fmt.Fprintf(p.out, "chaos: %v\n", &p.seen)
-	for _, what := range p.seen.missing(p.o.duration) {
+	for _, what := range p.seen.missing(p.o.duration, p.o.host) {
 		p.violations = append(p.violations, violation{"campaign", what})
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ func (c *call) check(l *ledger, logged []effect, far farSide) []string {
 		bad("it was settled %d times", c.settled)
 	}
 	t := toolOf(c.tool)
-	d, odd := c.read(t, logged)
+	d, odd := c.read(l, t, logged)
 	problems = append(problems, odd...)
 	begun := d.all(d.begun)
 	if t.kind == journal.AtMostOnce && begun > 1 {
@@ -65,7 +65,7 @@ func (c *call) check(l *ledger, logged []effect, far farSide) []string {
 }
 
 // read reads what the log has of a call.
-func (c *call) read(t tool, logged []effect) (d deeds, problems []string) {
+func (c *call) read(l *ledger, t tool, logged []effect) (d deeds, problems []string) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	d = deeds{begun: attempts[int]{}, asked: attempts[int]{}, ended: attempts[int]{}}
 	for _, e := range logged {
@@ -82,7 +82,7 @@ func (c *call) read(t tool, logged []effect) (d deeds, problems []string) {
 			bad("attempt %d was made without an intent", e.Attempt)
 		case e.Time < in.at:
 			bad("attempt %d was made %d ms before its intent", e.Attempt, in.at-e.Time)
-		case d.begun[e.Attempt]+d.asked[e.Attempt] > 0:
+		case d.begun[e.Attempt]+d.asked[e.Attempt] > 0 && !(l.repeats && t.repeatable()):
 			bad("attempt %d was made twice", e.Attempt)
 		case e.At == effectBegin && t.asks && in.answers == 0:
 			bad("attempt %d was made before anybody had answered", e.Attempt)

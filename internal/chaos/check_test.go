@@ -1,6 +1,7 @@
-package main
+package chaos
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -121,6 +122,26 @@ func TestCheckCall(t *testing.T) {
 	} {
 		if diff := cmp.Diff(tt.want, tt.call.check(&ledger{}, lines(tt.call.tool, tt.log...), tt.far)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
+		}
+	}
+}
+
+// An engine makes an attempt again whose worker it lost, and only if that does no harm.
+func TestCheckRepeats(t *testing.T) {
+	twice := func(tool string) []effect {
+		return lines(tool, effect{At: effectBegin, Attempt: 1, Time: 11}, effect{At: effectBegin, Attempt: 1, Time: 15}, effect{At: effectEnd, Attempt: 1, Time: 16})
+	}
+	for tool, want := range map[string][]string{
+		toolLook: nil,
+		toolPut:  nil,
+		toolPay:  {"it may happen once, and was begun 2 times", "attempt 1 was made twice"},
+	} {
+		c := &call{id: "c", tool: tool, intents: attempts[intent]{1: {at: 10}}, settled: 1, output: item.FunctionOutput("c", did(tool, testKey))}
+		got := c.check(&ledger{repeats: true}, twice(tool), farSide{asked: map[string]int{testKey: 2}})
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", tool, diff)
 		}
 	}
 }

@@ -1,6 +1,7 @@
-package main
+package chaos
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,7 +23,9 @@ type ledger struct {
 	// ambiguous are the numbers of responses there were whenever the run refused to send anything.
 	ambiguous []int
 	odd       []string // what no run should have written
-	seen      sights
+	// repeats says that an engine makes an attempt again whose worker it lost, if the tool's class allows it.
+	repeats bool
+	seen    sights
 }
 
 // response is one that the run accepted.
@@ -34,13 +37,13 @@ type response struct {
 }
 
 // readLedger reads the facts of a run.
-func readLedger(records []journal.Record) (*ledger, error) {
-	l := &ledger{always: map[string]bool{}}
+func readLedger(records []journal.Record, h Host) (*ledger, error) {
+	l := &ledger{always: map[string]bool{}, repeats: h.engine()}
 	manifests := map[int]*journal.Manifest{}
 	var last *journal.Manifest
 	for _, rec := range records {
 		f, err := journal.Decode(rec)
-		if err != nil {
+		if err = errors.Join(err, rec.Verify()); err != nil {
 			return nil, err
 		}
 		if l.finished != nil && !afterEnd(f.Body) {

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"context"
@@ -72,6 +72,7 @@ type job struct {
 	cancelled bool      // or to be cancelled by whoever drives it next
 	ambiguous bool      // it refused to go on
 	ended     bool
+	failed    bool
 	later     time.Time // hand it out again then
 	holders   int
 	history   []string // what was reported
@@ -175,6 +176,7 @@ func (p *parent) campaign(ctx context.Context) error {
 	}
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
+	over := time.After(time.Until(end))
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
 	for {
@@ -188,8 +190,7 @@ func (p *parent) campaign(ctx context.Context) error {
 				err = p.lastWorker(ctx)
 			}
 			return err
-		case <-time.After(time.Until(end)):
-			end = end.Add(time.Hour)
+		case <-over:
 			p.drain()
 		case now := <-look.C:
 			if p.tell(now) {

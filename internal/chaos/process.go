@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"context"
@@ -18,9 +18,11 @@ func slotOf(number, workers int) int { return number % workers }
 // role draws what a worker does beside its tasks. Those in the first places take up runs; some of the others recover once, as a
 // service does that has no supervisor.
 func (p *parent) role(slot int, rnd *rand.Rand) (args []string) {
-	if slot < p.o.supervisors && p.o.lie != lieAlone {
+	switch {
+	case p.o.host.engine(), p.o.lie == lieAlone:
+	case slot < p.o.supervisors:
 		args = append(args, "-supervise")
-	} else if rnd.IntN(3) == 0 && p.o.lie != lieAlone {
+	case rnd.IntN(3) == 0:
 		args = append(args, "-recover")
 	}
 	if p.o.lie != "" {
@@ -50,11 +52,12 @@ func (p *parent) keepAlive(ctx context.Context, slot int, end time.Time) error {
 // life is one worker's, from its start to its death.
 func (p *parent) life(ctx context.Context, self string, number int, end time.Time) (killed bool, err error) {
 	rnd := drawn(p.o.seed, "worker", number)
-	args := []string{workerWord, "-number", fmt.Sprint(number), "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", fmt.Sprint(p.o.parallel), "-postgres", p.outages.url}
+	args := []string{workerWord, "-number", fmt.Sprint(number), "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", fmt.Sprint(p.o.parallel),
+		"-postgres", p.outages.url, "-engine", p.outages.address}
 	if after, at := newDeath(rnd); at > 0 && time.Now().Before(end) {
 		args = append(args, "-die", fmt.Sprint(at), fmt.Sprintf("-after=%v", after))
 	}
-	if rnd.IntN(3) == 0 {
+	if elsewhere := rnd.IntN(3) == 0; elsewhere && !p.o.host.engine() { // whose claims have no host
 		args = append(args, "-elsewhere", "host-"+fmt.Sprint(number))
 	}
 	args = append(args, p.role(slotOf(number, p.o.workers), rnd)...)
@@ -66,7 +69,7 @@ func (p *parent) life(ctx context.Context, self string, number int, end time.Tim
 	gone := make(chan error, 1)
 	go func() { gone <- cmd.Wait() }()
 	p.employ(number, cmd.Process)
-	span := time.NewTimer(200*time.Millisecond + time.Duration(rnd.Int64N(int64(3*time.Second))))
+	span := time.NewTimer(200*time.Millisecond + time.Duration(rnd.Int64N(int64(3*time.Second)*int64(p.o.host.lives()))))
 	defer span.Stop()
 	pause := time.NewTimer(time.Duration(rnd.Int64N(int64(4 * time.Second)))) // many die before
 	defer pause.Stop()
@@ -138,13 +141,46 @@ func (p *parent) serveFreeze(_ http.ResponseWriter, r *http.Request) {
 	p.freeze(worker, span)
 }
 
-// lastWorker is a process that recovers what nobody has, and ends.
+// lastWorker is a process that recovers what nobody has, and ends. With an engine it is there until that has nothing left to do.
 func (p *parent) lastWorker(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, self, workerWord, "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", "0", "-recover", "-postgres", p.outages.url)
+	cmd := exec.CommandContext(ctx, self, workerWord, "-url", p.url, "-seed", fmt.Sprint(p.o.seed), "-dir", p.o.dir, "-parallel", "0", "-recover",
+		"-postgres", p.outages.url, "-engine", p.outages.address)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	return cmd.Run()
+	if !p.o.host.engine() {
+		return cmd.Run()
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = p.awaitEngine(ctx)
+	cmd.Process.Kill()
+	cmd.Wait() // it was killed
+	return err
+}
+
+// awaitEngine waits until the engine has nothing left to do for the runs that have ended, and knows nothing of an end of the others.
+func (p *parent) awaitEngine(ctx context.Context) error {
+	end := time.Now().Add(p.o.patience)
+	for _, j := range p.runs {
+		for {
+			over, err := p.o.host.Over(ctx, p.outages.address, j.plan.Run)
+			switch {
+			case err != nil:
+				return err
+			case over && !j.ended:
+				p.blame(j, "the engine has ended it, and it waits")
+			case !over && j.ended && time.Now().Before(end):
+				time.Sleep(50 * time.Millisecond)
+				continue
+			case !over && j.ended:
+				p.blame(j, "it has ended, and the engine goes on with it")
+			}
+			break
+		}
+	}
+	return nil
 }

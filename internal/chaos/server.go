@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"context"
@@ -8,24 +8,35 @@ import (
 	"github.com/pawl-agents/pawl/internal/pgtest"
 )
 
-// outages are the times in which the server of the store was down.
+// outages are the times in which the server of the store, or of the engine, was down.
 type outages struct {
-	server *pgtest.Server // nil: the store is a file
-	url    string
-	down   bool
-	last   time.Time // when it last came back
-	count  int
+	server  Server // nil if there is none
+	url     string // of the store, empty if it is a file
+	address string // of the engine
+	down    bool
+	last    time.Time // when it last came back
+	count   int
 }
 
-// startServer starts the server of a campaign on PostgreSQL.
-func (p *parent) startServer(ctx context.Context) (err error) {
-	if !p.o.postgres {
-		return nil
+// startServer starts the server of a campaign on PostgreSQL, or on an engine.
+func (p *parent) startServer(ctx context.Context) error {
+	switch {
+	case p.o.host.engine():
+		server, address, err := p.o.host.Server(p.o.dir)
+		if err == nil {
+			p.outages.server, p.outages.address = server, address
+		}
+		return err
+	case p.o.postgres:
+		server, err := pgtest.New("max_connections=300")
+		if err != nil {
+			return err
+		}
+		p.outages.server = server
+		p.outages.url, err = server.Create(ctx, "chaos")
+		return err
 	}
-	if p.outages.server, err = pgtest.New("max_connections=300"); err == nil {
-		p.outages.url, err = p.outages.server.Create(ctx, "chaos")
-	}
-	return err
+	return nil
 }
 
 // torment takes the server down again and again, by SIGKILL or at once, as a crash of its machine would, and starts it.
@@ -35,7 +46,7 @@ func (p *parent) torment(ctx context.Context, end time.Time) error {
 	}
 	rnd := drawn(p.o.seed, "server")
 	for {
-		pause := time.Duration(2+rnd.IntN(8)) * time.Second
+		pause := time.Duration((2+rnd.IntN(8))*p.o.host.lives()) * time.Second
 		if time.Now().Add(pause).After(end) {
 			return nil
 		}

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"slices"
@@ -64,6 +64,7 @@ const (
 	statusWaiting   = string(pawl.StatusWaiting)
 	statusFinished  = string(pawl.StatusFinished)
 	statusCancelled = string(pawl.StatusCancelled)
+	statusFailed    = string(pawl.StatusFailed)
 	statusDecided   = "decided"
 )
 
@@ -153,7 +154,7 @@ func (p *parent) leftOver() (n int) {
 func (p *parent) whatToDo(j *job) string {
 	drive := doResume
 	switch {
-	case j.plan.Alone:
+	case j.plan.Alone && !(j.failed && p.o.host.engine()): // who takes up runs takes up those that failed, too; an engine does not
 		drive = doLook
 	case p.rnd.IntN(2) == 0:
 		drive = doRun
@@ -222,6 +223,7 @@ func (p *parent) miss(j *job, t task) {
 // follow draws from a report how the run is.
 func (p *parent) follow(j *job, r report) {
 	pause := time.Duration(0)
+	j.failed = r.Status == statusFailed
 	if r.Mark != "" && r.Mark != j.mark {
 		j.mark, p.progress = r.Mark, time.Now()
 	}
@@ -242,7 +244,7 @@ func (p *parent) follow(j *job, r report) {
 		pause = 50 * time.Millisecond // whoever has it may not have begun it yet
 	}
 	if j.undecided || j.plan.Alone && j.begun {
-		pause = 150 * time.Millisecond
+		pause = 150 * time.Millisecond * time.Duration(p.o.host.lives())
 	}
 	j.later = later(j.later, time.Now().Add(pause))
 }

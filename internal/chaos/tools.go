@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"slices"
@@ -119,7 +119,7 @@ func (b *toolbox) tool(t tool) pawl.Tool {
 		f.OnExpiry = pawl.ExpiryFails
 	}
 	if t.hurry {
-		f.Timeout, f.OnUnknown = hurryTimeout, pawl.UnknownTell
+		f.Timeout, f.OnUnknown = hurryTimeout*time.Duration(b.slow), pawl.UnknownTell
 	}
 	if t.waits {
 		f.OnUnknown = pawl.UnknownWait

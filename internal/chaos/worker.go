@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"bytes"
@@ -21,6 +21,9 @@ import (
 // workerWord as the first argument makes the program a worker.
 const workerWord = "worker"
 
+// IsWorker says that a command line is that of a worker.
+func IsWorker(args []string) bool { return len(args) > 1 && args[1] == workerWord }
+
 // The files of a campaign.
 const (
 	runsFile   = "runs.db"
@@ -30,6 +33,7 @@ const (
 
 // worker is a process that does what the parent hands it.
 type worker struct {
+	host   Host
 	number int
 	url    string
 	seed   uint64
@@ -42,10 +46,10 @@ type worker struct {
 // lease is short, because a worker that seems to be on another host holds its runs for so long after its death.
 const lease = 1500 * time.Millisecond
 
-// work is a worker's whole life.
-func work(ctx context.Context, args []string) error {
-	w, st, box := &worker{}, &store{}, &toolbox{}
-	var dir, url string
+// Work is a worker's whole life.
+func Work(ctx context.Context, h Host, args []string) error {
+	w, st, box := &worker{host: h}, &store{}, &toolbox{slow: h.slow()}
+	var dir, url, engine string
 	var parallel int
 	f := flag.NewFlagSet(workerWord, flag.ContinueOnError)
 	f.IntVar(&w.number, "number", 0, "")
@@ -53,6 +57,7 @@ func work(ctx context.Context, args []string) error {
 	f.Uint64Var(&w.seed, "seed", 0, "")
 	f.StringVar(&dir, "dir", "", "")
 	f.StringVar(&url, "postgres", "", "")
+	f.StringVar(&engine, "engine", "", "")
 	f.IntVar(&parallel, "parallel", 1, "")
 	f.StringVar(&st.elsewhere, "elsewhere", "", "")
 	f.Int64Var(&st.death.at, "die", 0, "")
@@ -60,10 +65,10 @@ func work(ctx context.Context, args []string) error {
 	f.BoolVar(&w.supervise, "supervise", false, "")
 	f.BoolVar(&w.recover, "recover", false, "")
 	f.Var(&box.lie, "lie", "")
-	if err := f.Parse(args); err != nil {
+	err := f.Parse(args[2:])
+	if err != nil {
 		return err
 	}
-	var err error
 	if st.database, err = openDatabase(ctx, url, dir); err != nil {
 		return err
 	}
@@ -79,7 +84,19 @@ func work(ctx context.Context, args []string) error {
 	st.twice = box.lie == lieLate
 	agent := box.agent(openai.New(openai.Options{BaseURL: w.url + "/v1"}).Responses("chaos"))
 	w.runner = &pawl.Runner{Store: st, Agents: []*pawl.Agent{agent}, Sessions: conversations{st, beside}.session, Lease: lease}
-	err = w.live(ctx, parallel)
+	stop := func() {}
+	if h.engine() {
+		stop, err = h.Join(engine, dir, w.runner, whileDriven)
+	}
+	switch {
+	case err != nil:
+	case h.engine() && parallel == 0: // it is there for the engine
+		<-ctx.Done()
+		stop()
+	default:
+		err = w.live(ctx, parallel)
+		stop()
+	}
 	return errors.Join(err, st.Close(), beside.Close())
 }
 
@@ -89,13 +106,13 @@ func (w *worker) live(ctx context.Context, parallel int) (err error) {
 	var watch, group sync.WaitGroup
 	opts := &pawl.WorkOptions{Poll: 100 * time.Millisecond}
 	opts.Parallel, opts.Failed = parallel+1, true
-	opts.Options = func(string) *pawl.RunOptions { return &pawl.RunOptions{ToolNotFound: pawl.TellModel} }
+	opts.Options = whileDriven
 	opts.Each = func(run pawl.RecoveredRun) { w.tell(watching, run) }
 	var worked error
 	if w.supervise {
 		watch.Go(func() { worked = w.runner.Work(watching, opts) })
 	}
-	if w.recover {
+	if w.recover && !w.host.engine() {
 		group.Go(func() { w.runner.Recover(ctx, &opts.RecoverOptions) }) // what went wrong is told
 	}
 	for range parallel {
@@ -152,7 +169,7 @@ func (w *worker) loop(ctx context.Context) {
 		case doQuit:
 			return
 		case doIdle:
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond * time.Duration(w.host.slow()))
 			continue
 		}
 		if err := w.post(ctx, reportPath, w.do(ctx, t), nil); err != nil {
@@ -196,7 +213,7 @@ func (w *worker) do(ctx context.Context, t task) report {
 		}
 		res, err = w.runner.Run(ctx, w.runner.Agents[0], t.Plan.input(), w.options(t.Plan))
 	case doResume:
-		res, err = w.runner.Resume(ctx, nil, pawl.RunID(t.Plan.Run), &pawl.RunOptions{ToolNotFound: pawl.TellModel})
+		res, err = w.runner.Resume(ctx, nil, pawl.RunID(t.Plan.Run), w.driving())
 	case doDecide:
 		var decisions []pawl.Decision
 		var state *pawl.RunState
@@ -210,7 +227,7 @@ func (w *worker) do(ctx context.Context, t task) report {
 	case doDecideAndResume:
 		var state *pawl.RunState
 		if state, _, err = w.decisions(ctx, t); err == nil {
-			res, err = w.runner.Resume(ctx, nil, state, &pawl.RunOptions{ToolNotFound: pawl.TellModel})
+			res, err = w.runner.Resume(ctx, nil, state, w.driving())
 		}
 	case doCancel:
 		r.Status = statusDecided
@@ -229,8 +246,20 @@ func (w *worker) do(ctx context.Context, t task) report {
 	return r
 }
 
+// whileDriven are the options of whoever drives a run.
+func whileDriven(string) *pawl.RunOptions { return &pawl.RunOptions{ToolNotFound: pawl.TellModel} }
+
+// driving are the options to give with a call: on an engine nobody here drives the run.
+func (w *worker) driving() *pawl.RunOptions {
+	if w.host.engine() {
+		return &pawl.RunOptions{}
+	}
+	return whileDriven("")
+}
+
 func (w *worker) options(p plan) *pawl.RunOptions {
-	o := &pawl.RunOptions{ID: p.Run, ToolNotFound: pawl.TellModel, MaxParallelTools: p.Turns % 3, AutoPreviousResponseID: p.Mode == modeChain}
+	o := w.driving()
+	o.ID, o.MaxParallelTools, o.AutoPreviousResponseID = p.Run, p.Turns%3, p.Mode == modeChain
 	switch {
 	case p.Mode == modeConversation:
 		o.ConversationID = p.Session

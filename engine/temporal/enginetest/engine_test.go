@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/engine/temporal"
+	"github.com/pawl-agents/pawl/engine/temporal/internal/devtest"
 	"github.com/pawl-agents/pawl/enginetest"
 	"github.com/pawl-agents/pawl/scenarios"
 	"github.com/pawl-agents/pawl/sqlstore"
@@ -30,11 +31,11 @@ func TestMain(m *testing.M) { os.Exit(enginetest.Main(m, host)) }
 var every = flag.Int("every", 20, "play one case of so many")
 
 func TestEngine(t *testing.T) {
-	here.file = filepath.Join(t.TempDir(), "temporal.db")
-	if err := here.start(); err != nil {
+	here.File = filepath.Join(t.TempDir(), "temporal.db")
+	if err := here.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer here.kill()
+	defer here.Kill()
 	if r := enginetest.Play(t, host, &enginetest.Options{Every: *every}); r.Played == 0 {
 		t.Error("nothing was played")
 	}
@@ -59,7 +60,7 @@ func TestCases(t *testing.T) {
 }
 
 var (
-	here   server
+	here   devtest.Instance
 	places int // on it
 )
 
@@ -69,10 +70,10 @@ var host = enginetest.Host{
 	Durable: true,
 	Engine:  true,
 	KillServer: func() error {
-		if err := here.kill(); err != nil {
+		if err := here.Kill(); err != nil {
 			return err
 		}
-		return here.start()
+		return here.Start()
 	},
 	Rolled: func(address, run string) (bool, error) {
 		p := placeAt(address)
@@ -90,8 +91,8 @@ var host = enginetest.Host{
 	New: func(t *testing.T) string {
 		t.Helper()
 		places++
-		p := place{here.address, fmt.Sprint("place", places), t.TempDir()}
-		err := here.newNamespace(t.Context(), p.namespace)
+		p := place{here.Address, fmt.Sprint("place", places), t.TempDir()}
+		err := newNamespace(t.Context(), here.Address, p.namespace)
 		if err == nil {
 			err = os.Mkdir(p.blobs(), 0o700)
 		}

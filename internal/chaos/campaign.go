@@ -1,5 +1,6 @@
-// Command chaos drives many runs in several processes on one SQLite file, kills those processes with SIGKILL at random
-// moments, and says what became of every effect.
+// Package chaos drives many runs in several processes on one SQLite file, kills those processes with SIGKILL at random
+// moments, and says what became of every effect. It is a program as a package, so that a module of an engine can be the program with its
+// [Host].
 //
 // The program plays all parts. As the parent it is the model's server, the far side of the tools, and the
 // campaign: it hands out work (start a run, resume it, decide about its calls, deliver a result that comes later, cancel the
@@ -17,7 +18,7 @@
 //
 // and for each violation a file with everything there is to know about the run. Run it with "make chaos DURATION=10m". With
 // -lie something is broken on purpose, and must be found.
-package main
+package chaos
 
 import (
 	"context"
@@ -43,23 +44,25 @@ type options struct {
 	supervisors int
 	patience    time.Duration
 	postgres    bool
+	host        Host
 }
 
-func main() {
+// Main is the program. It does not return: the exit code is 1 if anything is wrong.
+func Main(h Host) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if len(os.Args) > 1 && os.Args[1] == workerWord {
-		if err := work(ctx, os.Args[2:]); err != nil {
+	if IsWorker(os.Args) {
+		if err := Work(ctx, h, os.Args); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
 			os.Exit(1)
 		}
-		return
+		os.Exit(0)
 	}
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(Run(ctx, h, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the parent. The exit code is 1 if anything is wrong.
-func run(ctx context.Context, args []string, out, errs io.Writer) int {
+// Run is the parent, for which IsWorker does not hold. The exit code is 1 if anything is wrong, 2 if it is the flags.
+func Run(ctx context.Context, h Host, args []string, out, errs io.Writer) int {
 	var o options
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	f.SetOutput(errs)
@@ -78,6 +81,10 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	}
 	if f.NArg() > 0 || o.workers < 1 || o.parallel < 1 {
 		fmt.Fprintln(errs, "chaos: takes no arguments, and at least one worker and one run at a time")
+		return 2
+	}
+	if o.host = h; h.engine() && (o.postgres || o.pawl != "") {
+		fmt.Fprintln(errs, "chaos: runs on an engine are kept in a file, and the command pawl does not reach them")
 		return 2
 	}
 	if o.seed == 0 {
