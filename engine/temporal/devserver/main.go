@@ -185,6 +185,8 @@ func (s settings) dynamic() dynamicconfig.Client {
 		// One partition: a poll meets its task at once, without being passed on.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
+		// A worker that stops gets no more tasks: else one that goes to its last poll waits for a timeout.
+		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,
 	}
 }
 
