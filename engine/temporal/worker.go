@@ -1,7 +1,9 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -17,7 +19,7 @@ type WorkerOptions struct {
 	// RunOptions are the options of a run that do not travel, as pawl.StepperOptions.Options.
 	RunOptions func(run string) *pawl.RunOptions
 	// Temporal are the SDK's: slots, versioning and so on. Behind its Identity the worker names its
-	// process, so that the next one can tell whether it is gone.
+	// process, so that the next one can tell whether it is gone. A WorkerStopTimeout of 0 means a second.
 	Temporal worker.Options
 
 	full int // for tests: timing.Full
@@ -29,6 +31,10 @@ const (
 	maxOutcome     = 64 << 20
 	maxOutcomeBare = 1 << 20
 )
+
+// stopTimeout is how long a worker that stops lets what it has begun come to its end before it
+// cancels it. A workflow takes milliseconds; without an answer the server waits 10 s for it.
+const stopTimeout = time.Second
 
 // NewWorker returns a worker of the SDK that carries out runs of the runner: with its Agents,
 // Sessions and Store. Its Engine is not used. An error is a *pawl.ConfigError.
@@ -52,6 +58,7 @@ func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Work
 		return nil, err
 	}
 	opts.Temporal.Identity = identity(opts.Temporal.Identity, a.stepper.Self())
+	opts.Temporal.WorkerStopTimeout = cmp.Or(opts.Temporal.WorkerStopTimeout, stopTimeout)
 	w := worker.New(c, opts.queue(), opts.Temporal)
 	register(w, a)
 	return &stopping{w, a.stepper}, nil
