@@ -34,6 +34,7 @@ var overEngine = map[string]string{
 
 	"ToolNotFoundError": byText, "CallIDError": byText, "RefusalError": byText, "OutputError": byText, "PanicError": byText,
 	"GuardrailError": byText, "FilterError": byText, "TimeoutError": byText, "SessionAmbiguousError": byText, "LostRangeError": byText,
+	"ToolSourceError": byText,
 
 	"JournalError": byWorker,
 
@@ -137,6 +138,7 @@ var effectErrors = map[string]struct {
 	"PanicError":            {&pawl.PanicError{In: "m1.0.1", Value: "oh"}, "panic"},
 	"GuardrailError":        {&pawl.GuardrailError{Guardrail: "g", Err: errors.New("no net")}, "guardrail"},
 	"FilterError":           {&pawl.FilterError{Err: errors.New("no")}, "filter"},
+	"ToolSourceError":       {&pawl.ToolSourceError{Source: "s", Err: errors.New("no net")}, "tool_source"},
 	"TimeoutError":          {&pawl.TimeoutError{Err: errors.New("late")}, "error"},
 	"LostRangeError":        {&pawl.LostRangeError{Err: errors.New("gone")}, "error"},
 	"model.Error":           {&model.Error{Status: 400, Delivery: model.DeliveryRefused, Err: errors.New("no")}, "model"},
