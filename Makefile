@@ -102,10 +102,10 @@ bench-temporal: ## Measure a turn on Temporal beside an empty workflow; fails wh
 	@server=$$($(MAKE) --no-print-directory -s temporal-devserver) && \
 	cd engine/temporal && PAWL_TEMPORAL_DEVSERVER=$$server $(GO) run ./internal/bench -check
 
-# Its own tests, and what vet says of it.
+# Its own tests, and what vet and staticcheck say of it.
 .PHONY: devserver-check
 devserver-check: temporal-devserver
-	cd $(DEVSERVER) && $(GO) vet -p $(P) . && $(GO) test -p $(P) -timeout 20m .
+	lint=$$($(GO) tool -n staticcheck) && cd $(DEVSERVER) && $(GO) vet -p $(P) . && $$lint . && $(GO) test -p $(P) -timeout 20m .
 
 .PHONY: fmt
 fmt: ## Format the code.
