@@ -28,6 +28,7 @@ func (f *far) meet(a *pawl.Agent, conversing bool) {
 		if m, ok := v.agent.Model.(sweptModel); ok && v.conversing {
 			f.conversing[m.script] = true
 		}
+		f.hear(v.agent)
 		for _, t := range v.agent.Tools {
 			if nested := t.Agent(); nested != nil {
 				f.agentTools[t.Name()] = true

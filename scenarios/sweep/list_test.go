@@ -143,7 +143,7 @@ func reject(in pawl.Interruption) pawl.Decision {
 
 // scenarios lists what is swept.
 func scenarios() []pawltest.Scenario {
-	list := slices.Concat(approvals(), sessions(), several(), endings(), managed(), classes(), handoffs(), nested(), guardrails(), around(), added(), hosted())
+	list := slices.Concat(approvals(), sessions(), several(), endings(), managed(), classes(), handoffs(), nested(), guardrails(), around(), added(), hosted(), listed())
 	for i := range list {
 		list[i].Input = hello
 		if list[i].Want == "" && list[i].WantStatus == "" {

@@ -59,8 +59,8 @@ func TestSweep(t *testing.T) {
 		violations += len(r.Violations)
 	}
 	list := scenarios()
-	if len(list) < 82 {
-		t.Errorf("%d scenarios, want 82", len(list))
+	if len(list) < 86 {
+		t.Errorf("%d scenarios, want 86", len(list))
 	}
 	t.Run("scenarios", func(t *testing.T) {
 		for i, s := range list {
