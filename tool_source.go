@@ -187,13 +187,10 @@ func (f *frame) relist() error {
 
 func fromSource(s journal.ToolSpec) bool { return strings.HasPrefix(s.Identity, sourceOrigin) }
 
-// needsTools says that an effect looks a tool up.
+// needsTools says that an effect looks tools up before anybody asks whether that of its call has
+// changed.
 func needsTools(e machine.Effect) bool {
-	switch e.ID.Kind {
-	case journal.EffectModel, journal.EffectPlan, journal.EffectTool, journal.EffectCheck, journal.EffectReconcile:
-		return true
-	}
-	return false
+	return e.ID.Kind == journal.EffectModel || e.ID.Kind == journal.EffectPlan || e.ID.Kind == journal.EffectCheck
 }
 
 // listed are the tools of the sources, as far as this drive knows them.

@@ -8,12 +8,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
+	"github.com/pawl-agents/pawl/pawltest"
 )
 
 // shelf is a source whose tools may change.
@@ -119,9 +122,11 @@ func TestToolSourceThatStaysTheSame(t *testing.T) {
 					return "looked", nil
 				}
 			}))
-			m := newScript(calling(fc("c1", "look", `{"cents":1}`)), calling(fc("c2", "look", `{"cents":2}`)), says("done"))
+			m := pawltest.NewScriptedModel(pawltest.ScriptedItems(fc("c1", "look", `{"cents":1}`)), pawltest.ScriptedItems(fc("c2", "look", `{"cents":2}`)), pawltest.ScriptedText("done"))
+			agent := sourced(nil, desk)
+			agent.Model = m
 			r := &pawl.Runner{Store: journal.NewMemory()}
-			must(t)(r.Run(t.Context(), sourced(m, desk), pawl.UserText("go"), &pawl.RunOptions{ID: "r"}))
+			must(t)(r.Run(t.Context(), agent, pawl.UserText("go"), &pawl.RunOptions{ID: "r"}))
 			var manifests []string
 			for _, rec := range must2(t)(r.Store.Read(t.Context(), "r", 0)) {
 				fact, err := journal.Decode(rec)
@@ -140,6 +145,9 @@ func TestToolSourceThatStaysTheSame(t *testing.T) {
 				t.Error(diff)
 			}
 			e.want(t, "look 2")
+			if got := m.Calls()[1].Tools[0].Description; (got != "") != (name == "description") {
+				t.Errorf("description %q", got)
+			}
 		})
 	}
 }
@@ -392,6 +400,70 @@ func TestToolSourceOfARepeatedRequest(t *testing.T) {
 	e.want(t, "look 1")
 }
 
+// A response that is read in another process is read with what the source has there [S14.8].
+func TestToolSourceOfAResponse(t *testing.T) {
+	var e effects
+	bang := errors.New("bang")
+	times := 0
+	once := charging("look", &e, func(f *pawl.Func[charge, string]) {
+		f.Enabled = func(context.Context, *pawl.RunContext) (bool, error) {
+			if times++; times == 2 {
+				return false, bang
+			}
+			return true, nil
+		}
+	})
+	r := &pawl.Runner{Store: journal.NewMemory()}
+	_, err := r.Run(t.Context(), sourced(newScript(calling(fc("c1", "look", `{"cents":1}`))), &shelf{label: "desk", tools: []pawl.Tool{once}}), pawl.UserText("go"), &pawl.RunOptions{ID: "r"})
+	if !errors.Is(err, bang) {
+		t.Fatal(err)
+	}
+	for _, away := range []error{errors.New("away"), nil} {
+		desk := &shelf{label: "desk", tools: []pawl.Tool{charging("look", &e, nil)}, err: away}
+		_, err := (&pawl.Runner{Store: r.Store}).Resume(t.Context(), sourced(newScript(says("done")), desk), pawl.RunID("r"), nil)
+		if !errors.Is(err, away) {
+			t.Errorf("error %v", err)
+		}
+	}
+	e.want(t, "look 1")
+}
+
+// A source has 30 seconds. One that is stopped has said nothing: the run goes on as if it had not
+// been asked [S14.7].
+func TestToolSourceThatTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := waiter{&shelf{label: "desk"}}
+		start := time.Now()
+		_, err := new(pawl.Runner).Run(t.Context(), sourced(newScript(), slow), pawl.UserText("go"), nil)
+		if !as[*pawl.ToolSourceError](err) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 30*time.Second {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r := &pawl.Runner{Store: journal.NewMemory()}
+		_, err = r.Run(ctx, sourced(newScript(), slow), pawl.UserText("go"), &pawl.RunOptions{ID: "r"})
+		if as[*pawl.ToolSourceError](err) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		for _, rec := range must2(t)(r.Store.Read(t.Context(), "r", 0)) {
+			if rec.Kind == "failed" {
+				t.Error("a failure is recorded")
+			}
+		}
+		if res := must(t)(r.Resume(t.Context(), sourced(newScript(says("done")), slow.shelf), pawl.RunID("r"), nil)); res.FinalOutput != "done" {
+			t.Errorf("result %+v", res)
+		}
+	})
+}
+
+// waiter is a source that waits until it is stopped.
+type waiter struct{ *shelf }
+
+func (waiter) Tools(ctx context.Context, _ *pawl.RunContext) ([]pawl.Tool, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 // Agents that calls run, and agents that take over, have sources of their own [S14.8].
 func TestToolSourceOfOtherAgents(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode mode) {
@@ -428,18 +500,30 @@ func TestToolSourceOfOtherAgents(t *testing.T) {
 // On an engine every step may be another process's [S14.8].
 func TestToolSourceOnAnEngine(t *testing.T) {
 	var e effects
-	desk := &shelf{label: "desk", tools: []pawl.Tool{refunding(&e)}}
+	guarded := charging("refund", &e, func(f *pawl.Func[charge, string]) {
+		asking(f)
+		f.InputGuardrails = []pawl.ToolInputGuardrail{{Name: "limit", Check: func(context.Context, *pawl.ToolInputCheck) (pawl.ToolVerdict, error) {
+			e.add("checked")
+			return pawl.PassTool(nil), nil
+		}}}
+	})
+	desk := &shelf{label: "desk", tools: []pawl.Tool{guarded}}
 	m := newScript(calling(fc("c1", "refund", `{"cents":5}`)), says("done"))
 	agent := sourced(m, desk)
-	r, _ := onEngine(t, agent, pawl.StepperOptions{})
+	r, engine := onEngine(t, agent, pawl.StepperOptions{})
 	res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"}))
 	if err := r.Decide(t.Context(), "r", pawl.Approve(res.Interruptions[0].ID, "ann")); err != nil {
 		t.Fatal(err)
 	}
+	other, err := pawl.NewStepper(&pawl.Runner{Store: r.Store, Agents: r.Agents}, pawl.StepperOptions{Engine: engine.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine.use(other)
 	if res = must(t)(r.Resume(t.Context(), agent, pawl.RunID("r"), nil)); res.FinalOutput != "done" {
 		t.Errorf("result %+v", res)
 	}
-	e.want(t, "refund 5")
+	e.want(t, "checked", "refund 5")
 }
 
 // Any number of runs may have an agent and its sources at a time.
