@@ -16,8 +16,8 @@ import (
 // when it returns, and take effect when the run is driven. The same decision again
 // changes nothing; another one is ErrDecided. ErrNotOpen, ErrDecision and ErrCallInFlight say
 // why a decision is refused; none is submitted then. Edited arguments are compared with
-// the tool's schema if the run's agent is among Runner.Agents; otherwise the model reads
-// what is wrong with them.
+// the tool's schema if the run's agent is among Runner.Agents, and the tool is its own;
+// otherwise the model reads what is wrong with them.
 //
 // Settle also takes what somebody found out about a call that is settled as unknown,
 // whatever the run has done since: see Unsettled. It is recorded at once, or by whoever

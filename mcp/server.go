@@ -172,7 +172,7 @@ func pages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error)
 	var all []*sdk.Tool
 	seen := make(map[string]bool)
 	for cursor := ""; ; {
-		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		page, err := pageAt(ctx, session, cursor)
 		if err != nil {
 			return nil, err
 		}
@@ -184,5 +184,27 @@ func pages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error)
 			return nil, fmt.Errorf("it sends the page %q again and again", cursor)
 		}
 		seen[cursor] = true
+	}
+}
+
+// A page is asked for so often, with these pauses, the second twice as long.
+const (
+	pageTries = 3
+	pagePause = 200 * time.Millisecond
+)
+
+// pageAt asks for one page. Asking changes nothing, so it is repeated if the server did not answer, but
+// for a connection that is closed.
+func pageAt(ctx context.Context, session *sdk.ClientSession, cursor string) (*sdk.ListToolsResult, error) {
+	for try := 1; ; try++ {
+		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err == nil || try == pageTries || answered(err) || errors.Is(err, sdk.ErrConnectionClosed) {
+			return page, err
+		}
+		select {
+		case <-time.After(pagePause * time.Duration(try)):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }

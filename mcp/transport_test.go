@@ -1,14 +1,17 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,4 +97,48 @@ func TestHTTP(t *testing.T) {
 		t.Errorf("outputs %q", got)
 	}
 	s.want(t, `pay {"cents":5}`)
+}
+
+// A list is asked for again when a server is overloaded. A call is not: it may have got through.
+func TestOverload(t *testing.T) {
+	s := newShop()
+	s.add("pay", nil)
+	serve := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.Server }, nil)
+	var mu sync.Mutex
+	refuse, asked := map[string]int{"tools/list": 2, "tools/call": 1}, map[string]int{}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mu.Lock()
+		for method := range refuse {
+			if bytes.Contains(body, []byte(`"`+method+`"`)) {
+				asked[method]++
+				if asked[method] <= refuse[method] {
+					mu.Unlock()
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+			}
+		}
+		mu.Unlock()
+		serve.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: web.URL}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	agent := agentOf(calling(fc("c1", "pay", `{"cents":5}`)), mcp.NewServer("shop", session, nil))
+	got := outputs(must(t)(new(pawl.Runner).Run(t.Context(), agent, pawl.UserText("go"), nil)))
+	if len(got) != 1 || !strings.HasPrefix(got[0], "The outcome of this tool call is unknown") {
+		t.Errorf("outputs %q", got)
+	}
+	if diff := cmp.Diff(map[string]int{"tools/list": 4, "tools/call": 1}, asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	s.want(t)
 }
