@@ -159,12 +159,15 @@ func (s *Server) list(ctx context.Context) ([]tool, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.text != string(text) || s.listed == nil {
-		s.listed, s.text = s.make(defs), string(text)
+	listed, same := s.listed, s.listed != nil && s.text == string(text)
+	s.mu.Unlock()
+	if !same {
+		listed = s.make(defs)
 	}
-	s.cached = s.changes == changes
-	return s.listed, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed, s.text, s.cached = listed, string(text), s.changes == changes
+	return listed, nil
 }
 
 // pages asks for the tools, page by page.

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -281,13 +281,13 @@ func TestKeys(t *testing.T) {
 	s := newShop()
 	var server *mcp.Server
 	first, cut := s.cuttable(t)
+	var calls atomic.Int32
 	s.add("pay", func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		if cut == nil {
+		if calls.Add(1) > 1 {
 			return said("receipt"), nil
 		}
 		server.Use(s.connect(t, nil))
 		cut()
-		cut = nil
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
@@ -540,10 +540,26 @@ func TestResume(t *testing.T) {
 	s.want(t, `pay {"cents":5}`)
 }
 
-func TestMain(m *testing.M) {
-	if os.Getenv(serveVariable) != "" {
-		serveStdio()
-		return
+// Any number of runs may use a server at a time.
+func TestManyRuns(t *testing.T) {
+	s := newShop()
+	s.add("pay", nil)
+	server := mcp.NewServer("shop", s.connect(t, nil), &mcp.Options{Cache: true})
+	var wg sync.WaitGroup
+	for n := range 32 {
+		wg.Go(func() {
+			if n%4 == 0 {
+				server.Invalidate()
+			}
+			m := calling(fc("c1", "pay", fmt.Sprintf(`{"cents":%d}`, n)))
+			res, err := new(pawl.Runner).Run(t.Context(), agentOf(m, server), pawl.UserText("go"), nil)
+			if err != nil || res.FinalOutput != "done" {
+				t.Errorf("run %d: %v", n, err)
+			}
+		})
 	}
-	os.Exit(m.Run())
+	wg.Wait()
+	if len(s.calls) != 32 {
+		t.Errorf("%d calls", len(s.calls))
+	}
 }

@@ -24,6 +24,14 @@ import (
 // serveVariable makes the test binary a server on its standard input and output.
 const serveVariable = "MCP_TEST_SERVE"
 
+func TestMain(m *testing.M) {
+	if os.Getenv(serveVariable) != "" {
+		serveStdio()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // serveStdio serves a tool that tells its process, and one that ends it.
 func serveStdio() {
 	s := newShop()
