@@ -77,6 +77,9 @@ func (b *toolbox) work(ctx context.Context, t tool, c *pawl.Call, in order) erro
 	if in.Freeze {
 		_ = b.ask(context.WithoutCancel(ctx), freezePath, "worker", fmt.Sprint(b.worker))
 	}
+	if b.lie == liePay && t.name == toolPay && in.Pause%4 == 0 && b.isFirst(c) {
+		die() // the kills miss most bodies, and a short campaign is to find the lie
+	}
 	pause := time.NewTimer(span)
 	defer pause.Stop()
 	select {
@@ -91,6 +94,18 @@ func (b *toolbox) work(ctx context.Context, t tool, c *pawl.Call, in order) erro
 		return b.ask(ctx, shipPath, "run", c.Run, "call", c.ID, "key", c.Key)
 	}
 	return nil
+}
+
+// isFirst says that the body of a call was entered once.
+func (b *toolbox) isFirst(c *pawl.Call) bool {
+	lines, err := b.log.read(c.Run)
+	entered := 0
+	for _, e := range lines {
+		if e.Call == c.ID && e.At == effectBegin {
+			entered++
+		}
+	}
+	return err == nil && entered == 1
 }
 
 // bookings is the table that the transactional tools write to. Nothing keeps a call from being in it twice.

@@ -38,8 +38,10 @@ func TestCampaign(t *testing.T) {
 
 // A tool that is made again although it must not be is found.
 func TestCampaignFindsLie(t *testing.T) {
-	for range 5 { // a kill may miss everything that would show the lie
-		out, code := play(t, "-duration", "10s", "-parallel", "2", "-lie", "pay")
+	var out string
+	for range 3 { // a campaign may have no payment that dies
+		var code int
+		out, code = play(t, "-duration", "10s", "-parallel", "2", "-lie", "pay")
 		if strings.Contains(out, "it may happen once, and was begun 2 times") {
 			if code != 1 {
 				t.Errorf("exit code %d", code)
@@ -47,7 +49,7 @@ func TestCampaignFindsLie(t *testing.T) {
 			return
 		}
 	}
-	t.Error("no campaign says that a payment was made twice")
+	t.Errorf("no campaign says that a payment was made twice; the last:\n%s", out)
 }
 
 // What the command pawl decides would not reach the engine.
