@@ -317,6 +317,9 @@ func s71Play(w *world, without []member) {
 		without[0].Transfers = without[0].Transfers[:1]
 		w.do(request{Decide: []decision{approve("c1")}, Team: without})
 		w.fails("unknown agent")
+		if onEngine(w.cell) {
+			w.refused = append(w.refused, "c1")
+		}
 		w.effects("to_second h1")
 		w.requests(2)
 		w.resume()
