@@ -213,7 +213,7 @@ func (h *loopHost) Now() int64 { return time.Now().UnixMilli() }
 
 func (h *loopHost) Full() bool { return h.e.full != nil && h.e.full(h) }
 
-func (h *loopHost) Open(lost []string) *journal.Claimed {
+func (h *loopHost) Open(lost []string, after uint64) (*journal.Claimed, []journal.Fact) {
 	owners := make([]journal.Owner, len(lost))
 	for i := range lost {
 		owners[i] = h.e.lost
@@ -223,7 +223,7 @@ func (h *loopHost) Open(lost []string) *journal.Claimed {
 		h.e.t.Errorf("open: %v", err)
 		panic(errLoopEnds)
 	}
-	return o.Claimed
+	return o.Claimed, o.Facts[min(after, uint64(len(o.Facts))):]
 }
 
 func (h *loopHost) Close(epoch uint64) {

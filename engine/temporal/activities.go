@@ -80,7 +80,7 @@ func (a *activities) open(ctx context.Context, in openInput) (*openResult, error
 	}
 	out := &openResult{Claimed: encode(journal.Fact{Body: o.Claimed})}
 	if in.Facts {
-		out.Facts = encodeAll(o.Facts)
+		out.Facts = encodeAll(o.Facts[min(in.After, uint64(len(o.Facts))):])
 	}
 	return out, nil
 }

@@ -3,10 +3,13 @@ package temporal
 import (
 	"bufio"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,12 +22,19 @@ import (
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/engine/temporal/internal/devtest"
+	"github.com/pawl-agents/pawl/journal"
 	"github.com/pawl-agents/pawl/sqlstore"
 )
 
 // crasher is a worker process that is killed. It has a tool of each class, which notes its call
 // in a file outside of the store and then waits until there is a file that lets it go on.
-type crasher struct{ dir, address, queue string }
+type crasher struct{ dir, address, queue, role string }
+
+// The roles of worker processes that are no more than a worker.
+const (
+	dying = "dying" // at the first outcome that does not fit into the history
+	bare  = "bare"  // it has no agents
+)
 
 func (c crasher) path(name string) string { return filepath.Join(c.dir, name) }
 
@@ -35,7 +45,27 @@ func (c crasher) agents() []*pawl.Agent {
 		tool := pawl.NewTool(pawl.Func[note, string]{Name: name, Description: "Acts.", Effect: class, Run: c.act})
 		agents = append(agents, &pawl.Agent{Name: name, Model: calls{name, 1, 10}, Tools: []pawl.Tool{tool}})
 	}
-	return agents
+	return append(agents, &pawl.Agent{Name: "book", Model: calls{"book", 1, 10}, Tools: []pawl.Tool{booking()}})
+}
+
+// booking is a tool whose effect is a row in the store, and whose output is large.
+func booking() pawl.Tool {
+	return sqlstore.NewTxTool(sqlstore.TxFunc[note, string]{Name: "book", Description: "Books.",
+		Run: func(ctx context.Context, tx *sql.Tx, c *pawl.Call, _ note) (string, error) {
+			if _, err := tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS bookings (key TEXT)"); err != nil {
+				return "", err
+			}
+			_, err := tx.ExecContext(ctx, "INSERT INTO bookings VALUES (?)", c.Key)
+			return strings.Repeat("x", 2*spillAbove), err
+		}})
+}
+
+// deadly are blobs whose writer dies.
+type deadly struct{ Blobs }
+
+func (deadly) Put(context.Context, string, []byte) error {
+	syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
 }
 
 func (c crasher) act(ctx context.Context, call *pawl.Call, _ note) (string, error) {
@@ -83,7 +113,14 @@ func (c crasher) work() error {
 	}
 	o := c.options()
 	o.Temporal.StickyScheduleToStartTimeout = time.Second
-	w, err := NewWorker(cl, &pawl.Runner{Store: store, Agents: c.agents()}, o)
+	agents := c.agents()
+	switch c.role {
+	case dying:
+		o.Blobs = deadly{o.Blobs}
+	case bare:
+		agents = nil
+	}
+	w, err := NewWorker(cl, &pawl.Runner{Store: store, Agents: agents}, o)
 	if err != nil {
 		return err
 	}
@@ -103,7 +140,7 @@ func (c crasher) start(t *testing.T) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), crasherEnv+"="+strings.Join([]string{c.dir, c.address, c.queue}, "|"))
+	cmd.Env = append(os.Environ(), crasherEnv+"="+strings.Join([]string{c.dir, c.address, c.queue, c.role}, "|"))
 	cmd.Stderr, cmd.SysProcAttr = os.Stderr, devtest.ChildOf()
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -132,7 +169,7 @@ func TestKilledWorker(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := crasher{t.TempDir(), address, t.Name()}
+			c := crasher{t.TempDir(), address, t.Name(), ""}
 			store, err := sqlstore.OpenSQLite(c.path("runs.db"), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -178,6 +215,60 @@ func TestKilledWorker(t *testing.T) {
 			}
 			s.record("killed-" + agent)
 		})
+	}
+}
+
+// A worker dies after the commit of a transactional call, and the next one lacks the agent: the
+// outcome is found all the same, and the run goes on with it once there is a worker that can
+// [S23.10].
+func TestKilledAfterCommit(t *testing.T) {
+	address, err := devtest.Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := crasher{t.TempDir(), address, t.Name(), dying}
+	store, err := sqlstore.OpenSQLite(c.path("runs.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s := onServer(t, &pawl.Runner{Store: store, Agents: c.agents()}, c.options())
+	first := c.start(t)
+	run, err := s.Submit(t.Context(), s.agent("book"), pawl.UserText("go"), &pawl.RunOptions{ID: s.run()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Wait(); err == nil {
+		t.Fatal("the worker did not die")
+	}
+	c.role = bare
+	second := c.start(t)
+	if _, err := s.Resume(t.Context(), nil, pawl.RunID(run), nil); !errors.Is(err, pawl.ErrUnknownAgent) {
+		t.Fatalf("the run goes on without its agent: %v", err)
+	}
+	kill(second)
+	c.role = ""
+	c.start(t)
+	res, err := s.Resume(t.Context(), nil, pawl.RunID(run), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := store.Read(t.Context(), run, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes = slices.DeleteFunc(outcomes, func(r journal.Record) bool { return r.Kind != journal.KindSettled })
+	if res.FinalOutput != "done" || len(outcomes) != 1 {
+		t.Errorf("%q, with %d outcomes", res.FinalOutput, len(outcomes))
+	}
+	db, err := sql.Open("sqlite", c.path("runs.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var n int
+	if err := db.QueryRow("SELECT count(*) FROM bookings").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d bookings, %v", n, err)
 	}
 }
 

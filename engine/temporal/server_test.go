@@ -18,8 +18,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if place := strings.Split(os.Getenv(crasherEnv), "|"); len(place) == 3 {
-		if err := (crasher{place[0], place[1], place[2]}).work(); err != nil {
+	if place := strings.Split(os.Getenv(crasherEnv), "|"); len(place) == 4 {
+		if err := (crasher{place[0], place[1], place[2], place[3]}).work(); err != nil {
 			slog.Error(err.Error())
 			os.Exit(1)
 		}

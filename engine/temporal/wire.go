@@ -148,8 +148,9 @@ type openInput struct {
 	Run string `json:"run"`
 	// Lost are the events with which the activities began that are lost.
 	Lost []int64 `json:"lost,omitempty"`
-	// Facts asks for the projection.
-	Facts bool `json:"facts,omitempty"`
+	// Facts asks for what the projection has behind After facts.
+	Facts bool   `json:"facts,omitempty"`
+	After uint64 `json:"after,omitempty"`
 }
 
 // openResult is a claimed run.

@@ -250,8 +250,8 @@ func (h *host) Cancel(of steps.Ref) {
 }
 
 // Open claims the run anew.
-func (h *host) Open(lost []string) *journal.Claimed {
-	in := openInput{Run: h.run, Lost: make([]int64, len(lost))}
+func (h *host) Open(lost []string, after uint64) (*journal.Claimed, []journal.Fact) {
+	in := openInput{Run: h.run, Lost: make([]int64, len(lost)), Facts: true, After: after}
 	for i, event := range lost {
 		in.Lost[i], _ = strconv.ParseInt(event, 10, 64)
 	}
@@ -259,7 +259,9 @@ func (h *host) Open(lost []string) *journal.Claimed {
 	must(err)
 	claimed, err := out.Claimed.decode()
 	must(err)
-	return claimed.Body.(*journal.Claimed)
+	facts, err := decodeAll(out.Facts)
+	must(err)
+	return claimed.Body.(*journal.Claimed), facts
 }
 
 func (h *host) open(in openInput) (out openResult, err error) {

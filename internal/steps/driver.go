@@ -17,8 +17,9 @@ type Host interface {
 	Cancel(Ref)
 	// Wait waits for something to come in, at most until a time; 0 is for ever.
 	Wait(until int64) []Event
-	// Open claims the run anew. lost are the workers that were lost, as Failure names them.
-	Open(lost []string) *journal.Claimed
+	// Open claims the run anew, and returns what the projection has behind so many facts. lost are
+	// the workers that were lost, as Failure names them.
+	Open(lost []string, after uint64) (*journal.Claimed, []journal.Fact)
 	// Close ends the claim.
 	Close(epoch uint64)
 	// Full says that the engine would rather go on with a new loop.
@@ -136,7 +137,7 @@ func (d *Driver) Run() (over bool, err error) {
 	for {
 		now := d.host.Now()
 		if len(d.flight)+len(d.alone) == 0 && d.reclaims {
-			if err := d.reclaim(now); err != nil {
+			if err := d.reclaim(nil); err != nil {
 				return false, err
 			}
 		}
@@ -241,29 +242,35 @@ func (d *Driver) fire(now int64) {
 	})
 }
 
-// carryAlone carries out an effect while nothing else is taken.
+// carryAlone carries out an effect while nothing else is taken. If it is lost, its outcome may be
+// in the projection, where nothing may come before it: what became of it is found out at once, and
+// with it of all that is in flight, which a new claim would keep from recording anything.
 func (d *Driver) carryAlone(of Ref) error {
 	if d.M.Frame(of.Frame).Closed() {
 		return d.ended(&End{Of: of, Failure: &Failure{Kind: NotBegun}}, d.host.Now())
 	}
 	d.start(of, d.Delta())
-	return d.take([]Event{{End: d.await(of)}})
+	e := d.await(of)
+	if err := d.take([]Event{{End: e}}); err != nil || e.Failure == nil || !d.lost(e) {
+		return err
+	}
+	var others []Event
+	for _, f := range d.flight {
+		others = append(others, Event{End: d.await(f.of)})
+	}
+	return d.reclaim(others)
 }
 
 // await waits for the end of a step. What else comes in is taken later.
 func (d *Driver) await(of Ref) *End {
 	for {
-		var end *End
-		for _, ev := range d.host.Wait(0) {
-			if ev.End != nil && ev.End.Of == of {
-				end = ev.End
-				continue
-			}
-			d.backlog = append(d.backlog, ev)
-		}
-		if end != nil {
+		i := slices.IndexFunc(d.backlog, func(ev Event) bool { return ev.End != nil && ev.End.Of == of })
+		if i >= 0 {
+			end := d.backlog[i].End
+			d.backlog = slices.Delete(d.backlog, i, i+1)
 			return end
 		}
+		d.backlog = append(d.backlog, d.host.Wait(0)...)
 	}
 }
 
@@ -354,10 +361,9 @@ func (d *Driver) ended(e *End, now int64) error {
 }
 
 // lost says that an effect may have happened that cannot simply be begun again: it must not happen
-// twice, or it is a call, of which the ledger says nothing that is not known. The outcome of one that is alone is in the
-// projection.
+// twice, or it is a call, of which the ledger says nothing that is not known.
 func (d *Driver) lost(e *End) bool {
-	call := e.Of.ID.Kind == journal.EffectTool && !d.Alone(e.Of)
+	call := e.Of.ID.Kind == journal.EffectTool
 	return e.Failure.Kind == Lost && (call || d.Once(e.Of)) || call && e.Failure.Begun
 }
 
@@ -377,11 +383,23 @@ func (d *Driver) failed(f *Failure, now int64) error {
 	return nil
 }
 
-// reclaim finds out, under a new claim, what became of what is lost.
-func (d *Driver) reclaim(now int64) error {
-	c := d.host.Open(d.losses)
-	d.losses, d.reclaims, d.epoch, d.recorded, d.waits = nil, false, c.Epoch, false, nil
-	return d.Step(c, now)
+// reclaim finds out, under a new claim, what became of what is lost. Nothing is in flight, but the
+// others have ended besides, before the claim. What was not started yet is handed out again.
+func (d *Driver) reclaim(others []Event) error {
+	c, stored := d.host.Open(d.losses, d.M.Facts())
+	d.losses, d.reclaims, d.epoch, d.recorded, d.waits, d.alone = nil, false, c.Epoch, false, nil, nil
+	if len(stored) > 0 {
+		d.Stored(d.Delta())
+	}
+	for _, f := range stored {
+		if err := d.EndStored(f); err != nil {
+			return err
+		}
+	}
+	if err := d.take(others); err != nil {
+		return err
+	}
+	return d.Step(c, d.host.Now())
 }
 
 // rest shows that the run rests. It reports whether there is more to do after all, and whether

@@ -179,6 +179,74 @@ func TestBegunBefore(t *testing.T) {
 	}
 }
 
+// A call that commits with its outcome is lost, and nobody who could begin it again may: what it has committed is found before
+// anything else is taken, or it has not happened, and is a new attempt [S23.10].
+func TestAloneIsLost(t *testing.T) {
+	stop := Failure{Kind: Stopped, Stop: &Stop{Code: "config", Text: "no"}, Begun: true}
+	lost := failed(t, "t1.1.1", stop)
+	other := ended(t, "t1.0.1", settled(t, "t1.0.1", "c0"))
+	again := Event{Resume: &Resume{Token: "again", Fact: journal.Resumed{MaxTurns: 20}}}
+	cancel := Event{Message: new(message("cancel", &journal.Cancelled{By: "ann"}))}
+	committed := &journal.Fact{Time: 1000, Body: settled(t, "t1.1.1", "c1")}
+	second := ended(t, "t1.1.2", nil)
+	second.End.Stored = &journal.Fact{Time: 1000, Body: settled(t, "t1.1.2", "c1")}
+	for name, c := range map[string]struct {
+		commit *journal.Fact
+		events [][]Event
+		did    string
+		status machine.Status
+	}{
+		"committed": {committed, script([][]Event{came(lost), came(again), came(other), recorded()}, last(t, 5)), `
+start t1.1.1 4+3
+open, lost []
+start nothing 8+0 epoch 2
+start p2.0.1 8+3 epoch 2
+start m2.0.1 11+1 epoch 2
+start c2.0.1 12+1 epoch 2
+start nothing 13+2 epoch 2
+close 2`, machine.Finished},
+		"committed, and ends with another": {committed, script([][]Event{came(other, lost), recorded(), came(again)}, last(t, 5)), `
+start t1.1.1 4+3
+open, lost []
+start nothing 8+0 epoch 2
+start p2.0.1 8+3 epoch 2
+start m2.0.1 11+1 epoch 2
+start c2.0.1 12+1 epoch 2
+start nothing 13+2 epoch 2
+close 2`, machine.Finished},
+		"not committed": {nil, script([][]Event{came(other, lost), recorded(), came(again), came(second)}, last(t, 5)), `
+start t1.1.1 4+3
+open, lost []
+start nothing 7+0 epoch 2
+start t1.1.2 7+4 epoch 2
+start p2.0.1 12+0 epoch 2
+start m2.0.1 12+1 epoch 2
+start c2.0.1 13+1 epoch 2
+start nothing 14+2 epoch 2
+close 2`, machine.Finished},
+		"committed, and cancelled": {committed, [][]Event{came(cancel), came(failed(t, "t1.1.1", Failure{Kind: Lost})), came(other), came(failed(t, "p2.0.1", Failure{Kind: Ended})), recorded()}, `
+start t1.1.1 4+3
+open, lost []
+start p2.0.1 8+2 epoch 2
+cancel p2.0.1
+start nothing 8+4 epoch 2 consume [cancel]
+close 2`, machine.Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &played{commit: c.commit, script: script(turn(t, spec("look", journal.ReadOnly), spec("book", journal.Transactional)), c.events)}
+			d := play(t, h, begun())
+			h.did(`
+start p1.0.1 1+1
+start m1.0.1 2+1
+start c1.0.1 3+1
+start t1.0.1 4+3` + c.did)
+			if d.M.Status() != c.status {
+				t.Error(d.M.Status())
+			}
+		})
+	}
+}
+
 // A cancelled run asks what is in flight to stop, and needs no outcome of it.
 func TestCancel(t *testing.T) {
 	all := turn(t, spec("pay", ""))

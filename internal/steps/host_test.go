@@ -20,6 +20,7 @@ type played struct {
 	full   bool
 	opened uint64
 	facts  []journal.Fact // what the projection has
+	commit *journal.Fact  // what a step that is lost has committed behind them
 }
 
 // play drives a run of the tools through a script to its end, or to where its loop is full.
@@ -95,10 +96,14 @@ func (h *played) Wait(until int64) []Event {
 	return events
 }
 
-func (h *played) Open(lost []string) *journal.Claimed {
+func (h *played) Open(lost []string, after uint64) (*journal.Claimed, []journal.Fact) {
 	h.opened++
 	h.says("open, lost %q", lost)
-	return &journal.Claimed{Epoch: 1 + h.opened}
+	if h.commit != nil {
+		h.facts = append(h.facts, *h.commit)
+		h.commit = nil
+	}
+	return &journal.Claimed{Epoch: 1 + h.opened}, h.facts[min(int(after), len(h.facts)):]
 }
 
 func (h *played) Close(epoch uint64) { h.says("close %d", epoch) }
