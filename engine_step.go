@@ -108,6 +108,27 @@ func (s *Stepper) Facts(ctx context.Context, run string) ([]journal.Fact, error)
 	return facts, nil
 }
 
+// Unread returns the runs that the engine has and in whose inboxes something stands. It was perhaps
+// posted and never sent to their loops: whoever was to send it died.
+func (s *Stepper) Unread(ctx context.Context) (runs []string, err error) {
+	q := journal.Query{Host: engineOwner(s.opts.Engine).Host, Limit: 1000}
+	for {
+		infos, err := s.r.store().List(ctx, q)
+		if err != nil {
+			return runs, fmt.Errorf("pawl: listing the runs of %s: %w", s.opts.Engine, err)
+		}
+		for _, info := range infos {
+			if info.Inbox > 0 {
+				runs = append(runs, info.Run)
+			}
+		}
+		if len(infos) < q.Limit {
+			return runs, nil
+		}
+		q.Before = infos[len(infos)-1].Run
+	}
+}
+
 // Step is what a Stepper is to do for a run.
 type Step struct {
 	Run string

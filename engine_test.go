@@ -479,6 +479,9 @@ func TestEngineIsToldLater(t *testing.T) {
 	if err := r.Decide(t.Context(), "r", pawl.Approve(in.ID, "ann")); !errors.Is(err, errCutOff) {
 		t.Fatal(err)
 	}
+	if runs, err := engine.workers().Unread(t.Context()); err != nil || !slices.Equal(runs, []string{"r"}) {
+		t.Errorf("unread %v, %v", runs, err)
+	}
 	if err := r.Decide(t.Context(), "r", pawl.Reject(in.ID, "bob", "no")); !errors.Is(err, pawl.ErrDecided) {
 		t.Fatal(err)
 	}

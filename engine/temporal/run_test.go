@@ -2,7 +2,9 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/item"
@@ -52,6 +54,40 @@ func TestApproval(t *testing.T) {
 		t.Errorf("%+v, %v, %d calls", res, err, n)
 	}
 	s.record("approval")
+}
+
+// cutOff is an engine that cannot be told anything.
+type cutOff struct{ *Engine }
+
+var errCutOff = errors.New("cut off")
+
+func (cutOff) Tell(context.Context, string, []journal.Entry) error { return errCutOff }
+
+// A decision that was posted and never sent reaches the run all the same [S23.5].
+func TestResend(t *testing.T) {
+	n := 0
+	m := pawltest.NewScriptedModel(pawltest.ScriptedItems(call("c1")), pawltest.ScriptedText("done"))
+	agent := &pawl.Agent{Name: "support", Model: m, Tools: []pawl.Tool{charging(&n, func(f *pawl.Func[charge, string]) { f.Approve = pawl.AlwaysAsk[charge] })}}
+	s := onServer(t, &pawl.Runner{Store: journal.NewMemory(), Agents: []*pawl.Agent{agent}}, WorkerOptions{resend: 100 * time.Millisecond}).start()
+	res, err := s.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: s.run()})
+	if err != nil || !res.Waiting() {
+		t.Fatal(res, err)
+	}
+	dead := &pawl.Runner{Store: s.Store, Engine: cutOff{s.Engine.(*Engine)}}
+	if err := dead.Decide(t.Context(), s.run(), pawl.Approve(res.Interruptions[0].ID, "ann")); !errors.Is(err, errCutOff) {
+		t.Fatal(err)
+	}
+	for ev, err := range s.Watch(t.Context(), s.run(), pawl.Cursor{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, over := ev.Event.(*pawl.Done); over {
+			break
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d calls", n)
+	}
 }
 
 // A message can wait for the workflow to take it, and is sent all the same if no worker is up [S23.5].

@@ -22,7 +22,9 @@ type WorkerOptions struct {
 	// process, so that the next one can tell whether it is gone. A WorkerStopTimeout of 0 means a second.
 	Temporal worker.Options
 
-	full int // for tests: timing.Full
+	// For tests, where not 0.
+	full   int           // timing.Full
+	resend time.Duration // resendEvery
 }
 
 // The most bytes of the outcome of an effect, with and without blobs. A payload above 2 MB is an
@@ -53,7 +55,7 @@ func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Work
 	e := New(c, opts.Options)
 	var err error
 	a.stepper, err = pawl.NewStepper(r, pawl.StepperOptions{Engine: opts.name(), Options: opts.RunOptions, MaxOutcome: most,
-		Late: func(run string) { tellLate(e, r, run) }})
+		Late: func(run string) { resend(context.Background(), e, r, run) }})
 	if err != nil {
 		return nil, err
 	}
@@ -61,24 +63,39 @@ func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Work
 	opts.Temporal.WorkerStopTimeout = cmp.Or(opts.Temporal.WorkerStopTimeout, stopTimeout)
 	w := worker.New(c, opts.queue(), opts.Temporal)
 	register(w, a)
-	return &stopping{w, a.stepper}, nil
+	return &runWorker{Worker: w, stepper: a.stepper, resender: resender{stepper: a.stepper, every: cmp.Or(opts.resend, resendEvery),
+		send: func(ctx context.Context, run string) { resend(ctx, e, r, run) }}}, nil
 }
 
-// stopping is a worker that lets go of what its stepper keeps once it has stopped.
-type stopping struct {
+// runWorker is a worker that sends again what was not sent, and that lets go of what its stepper
+// keeps once it has stopped.
+type runWorker struct {
 	worker.Worker
-	stepper *pawl.Stepper
+	stepper  *pawl.Stepper
+	resender resender
+}
+
+// Start starts the worker.
+func (w *runWorker) Start() error {
+	err := w.Worker.Start()
+	if err == nil {
+		w.resender.start()
+	}
+	return err
 }
 
 // Stop stops the worker.
-func (w *stopping) Stop() {
+func (w *runWorker) Stop() {
+	w.resender.stop()
 	w.Worker.Stop()
 	w.stepper.Stop()
 }
 
 // Run runs the worker until it is interrupted.
-func (w *stopping) Run(interrupted <-chan any) error {
+func (w *runWorker) Run(interrupted <-chan any) error {
+	w.resender.start()
 	defer w.stepper.Stop()
+	defer w.resender.stop()
 	return w.Worker.Run(interrupted)
 }
 
@@ -93,16 +110,4 @@ func register(w worker.Registry, a *activities) {
 // all are the activities by their names.
 func (a *activities) all() map[string]any {
 	return map[string]any{performName: a.perform, openName: a.open, factsName: a.facts, closeName: a.close}
-}
-
-// tellLate brings a late result to the workflow. If that fails, it is found when the run rests.
-func tellLate(e *Engine, r *pawl.Runner, run string) {
-	ctx, cancel := context.WithTimeout(context.Background(), blobTimeout)
-	defer cancel()
-	if r.Store == nil {
-		return
-	}
-	if entries, err := r.Store.Inbox(ctx, run); err == nil && len(entries) > 0 {
-		_ = e.Tell(ctx, run, entries)
-	}
 }
