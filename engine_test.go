@@ -447,12 +447,43 @@ func TestEngineSubmit(t *testing.T) {
 		t.Errorf("result %+v", res)
 	}
 	var config *pawl.ConfigError
-	if _, err := r.Submit(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{StartAt: time.Now()}); !errors.As(err, &config) {
-		t.Error(err)
-	}
 	if err := r.Recover(t.Context(), nil); !errors.As(err, &config) {
 		t.Error(err)
 	}
+}
+
+// A run that is submitted for later begins at its time, or when somebody resumes it [S22.4].
+func TestEngineSubmitLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent := agentWith(newScript(says("done"), says("done")))
+		r, _ := onEngine(t, agent, pawl.StepperOptions{})
+		at := time.Now().Add(time.Hour)
+		for _, run := range []string{"waits", "resumed"} {
+			if _, err := r.Submit(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: run, StartAt: at}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begins := func(run string) (at int64) {
+			for _, f := range facts(t, r.Store, run) {
+				if f.Body.Kind() == journal.KindPrepared {
+					at = f.Time
+				}
+			}
+			return at
+		}
+		must(t)(r.Resume(t.Context(), nil, pawl.RunID("resumed"), nil))
+		if n := begins("resumed"); n == 0 || n >= at.UnixMilli() {
+			t.Errorf("resumed, it begins at %d", n)
+		}
+		if n := begins("waits"); n != 0 {
+			t.Errorf("it begins at %d", n)
+		}
+		time.Sleep(time.Until(at.Add(time.Second)))
+		synctest.Wait()
+		if n := begins("waits"); n < at.UnixMilli() {
+			t.Errorf("it begins at %d", n)
+		}
+	})
 }
 
 // silent is an engine that is out of reach for the first message.

@@ -21,9 +21,6 @@ func (r *Runner) Submit(ctx context.Context, agent *Agent, input Input, opts *Ru
 	if err := checkEngine(r.Engine, opts.orDefault()); err != nil {
 		return "", err
 	}
-	if r.Engine != nil && opts != nil && !opts.StartAt.IsZero() {
-		return "", &ConfigError{Field: "RunOptions.StartAt", Problem: "is for runs that Work drives; the runner has an engine"}
-	}
 	d := r.newDrive(ctx, nil)
 	defer d.cancel(nil)
 	d.engine = r.Engine

@@ -90,6 +90,33 @@ func TestResend(t *testing.T) {
 	}
 }
 
+// A run that is submitted for later begins at its time [S22.4].
+func TestSubmitLater(t *testing.T) {
+	agent := &pawl.Agent{Name: "support", Model: pawltest.NewScriptedModel(pawltest.ScriptedText("done"))}
+	s := onServer(t, &pawl.Runner{Store: journal.NewMemory(), Agents: []*pawl.Agent{agent}}, WorkerOptions{}).start()
+	at := time.Now().Add(2 * time.Second)
+	if _, err := s.Submit(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: s.run(), StartAt: at}); err != nil {
+		t.Fatal(err)
+	}
+	for ev, err := range s.Watch(t.Context(), s.run(), pawl.Cursor{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, over := ev.Event.(*pawl.Done); over {
+			break
+		}
+	}
+	records, err := s.Store.Read(t.Context(), s.run(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if r.Kind == journal.KindPrepared && r.Time < at.UnixMilli() {
+			t.Errorf("it begins %d ms early", at.UnixMilli()-r.Time)
+		}
+	}
+}
+
 // A message can wait for the workflow to take it, and is sent all the same if no worker is up [S23.5].
 func TestSynchronous(t *testing.T) {
 	n := 0

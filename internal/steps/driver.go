@@ -108,7 +108,7 @@ type Driver struct {
 	reclaims bool     // what is lost is found out once nothing is in flight
 	losses   []string // workers that may still be at what must not be begun twice
 	tries    int      // steps in a row that were not begun
-	pause    int64    // until when nothing is started, because of them
+	pause    int64    // until when nothing is started, because of them or before the time of the run
 	recorded bool     // the projection shows that the run rests
 }
 
@@ -126,7 +126,13 @@ const maxTokens = 20
 const maxPause = 60_000
 
 // NewDriver returns the driver of a run that was claimed at an epoch.
-func NewDriver(l *Loop, h Host, epoch uint64) *Driver { return &Driver{Loop: l, host: h, epoch: epoch} }
+func NewDriver(l *Loop, h Host, epoch uint64) *Driver {
+	d := &Driver{Loop: l, host: h, epoch: epoch}
+	if root := l.M.Frame(""); root.Turn() == 0 {
+		d.pause = root.Started().Due
+	}
+	return d
+}
 
 // Epoch is that of the newest claim.
 func (d *Driver) Epoch() uint64 { return d.epoch }
@@ -296,7 +302,7 @@ func (d *Driver) take(events []Event) error {
 			d.Take(*ev.Message, now) // whoever sent what is refused was told, or the run has moved on
 			d.recorded = false
 			if d.M.Cancelled() {
-				d.Stop = nil // to its end a run is driven without agents too
+				d.Stop, d.pause = nil, 0 // to its end a run is driven without agents too, and at once
 			}
 		case ev.Resume != nil:
 			d.resume(ev.Resume, now)

@@ -108,6 +108,34 @@ close 1`)
 	}
 }
 
+// A run that was submitted for later begins at its time; before, if somebody resumes it, and a cancelled one ends at once.
+func TestDue(t *testing.T) {
+	late := begun()
+	late.Body.(*journal.Started).Due = 5000
+	full := came(failed(t, "p1.0.1", Failure{Kind: NotBegun}))
+	for name, c := range map[string]struct {
+		script [][]Event
+		did    string
+	}{
+		"its time": {script([][]Event{{}, full}), `
+wait 5000
+start p1.0.1 1+1`},
+		"resumed": {script([][]Event{came(Event{Resume: &Resume{Token: "now"}}), full}), `
+wait 5000
+start p1.0.1 1+1`},
+		"cancelled": {script([][]Event{came(Event{Message: new(message("k1", &journal.Cancelled{By: "ann"}))}), recorded()}), `
+wait 5000
+start nothing 1+3 consume [k1]
+close 1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &played{full: name != "cancelled", script: c.script}
+			play(t, h, late)
+			h.did(c.did)
+		})
+	}
+}
+
 // A step that was not begun is started again, after a pause that grows.
 func TestNotBegun(t *testing.T) {
 	not := came(failed(t, "m1.0.1", Failure{Kind: NotBegun}))
