@@ -238,8 +238,12 @@ func (h *host) activity(timeout time.Duration, once bool) workflow.Context {
 	if once {
 		retry.MaximumAttempts = 1
 	}
-	return workflow.WithActivityOptions(h.ctx, workflow.ActivityOptions{StartToCloseTimeout: timeout, HeartbeatTimeout: h.timing.Heartbeat,
-		WaitForCancellation: true, RetryPolicy: retry})
+	o := workflow.ActivityOptions{StartToCloseTimeout: timeout, HeartbeatTimeout: h.timing.Heartbeat, WaitForCancellation: true, RetryPolicy: retry}
+	if h.driver != nil {
+		started := h.driver.M.Frame("").Started()
+		o.Priority = priority(started.Priority, started.Queue)
+	}
+	return workflow.WithActivityOptions(h.ctx, o)
 }
 
 // Cancel asks an activity to stop.
