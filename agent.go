@@ -227,7 +227,7 @@ func (a *Agent) check(m model.Model, store journal.Driver) error {
 		return &ConfigError{Field: "Agent.Name", Problem: notUTF8}
 	case !utf8.ValidString(a.Key):
 		return &ConfigError{Field: "Agent.Key", Problem: notUTF8}
-	case m == nil:
+	case m == nil, isNil(m):
 		return &ConfigError{Field: "Agent.Model", Problem: fmt.Sprintf("agent %q has no model", a.Name)}
 	case a.Prompt != nil && !m.Info().ServerPrompts:
 		return &ConfigError{Field: "Agent.Prompt", Problem: fmt.Sprintf("the server of model %q keeps no prompts", m.Info().Name)}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"os"
 	"path/filepath"
@@ -103,6 +104,52 @@ func TestMistakes(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func streamError[T any](list iter.Seq2[T, error]) (err error) {
+	for _, e := range list {
+		err = e
+	}
+	return err
+}
+
+// A nil pointer, as an error that was passed over leaves it, is found wherever it is given.
+func TestNilPointers(t *testing.T) {
+	ctx := t.Context()
+	agent, hi := agentWith(newScript(calling(fc("c1", "charge", `{"cents":1}`))), charging("charge", &effects{}, asking)), pawl.UserText("hi")
+	stored := &pawl.Runner{Store: journal.NewMemory()}
+	must(t)(stored.Run(ctx, agent, hi, &pawl.RunOptions{ID: "r", Session: session.NewMemory("s")}))
+	lost := &pawl.Runner{Store: stored.Store, Sessions: func(string) session.Session { return (*session.Memory)(nil) }}
+	none := &pawl.Runner{Store: (*journal.Memory)(nil)}
+	const store, sess, mod = "pawl: Runner.Store: is a nil *journal.Memory", "pawl: RunOptions.Session: is a nil *session.Memory", `pawl: Agent.Model: agent "support" has no model`
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"run":       {errorOf(none.Run(ctx, agent, hi, nil)), store},
+		"stream":    {streamError(none.Stream(ctx, agent, hi, nil)), store},
+		"resume":    {errorOf(none.Resume(ctx, agent, pawl.RunID("r"), nil)), store},
+		"submit":    {errorOf(none.Submit(ctx, agent, hi, nil)), store},
+		"decide":    {none.Decide(ctx, "r", pawl.Approve("t1.0.0", "ann")), store},
+		"cancel":    {none.Cancel(ctx, "r", "ann", ""), store},
+		"add input": {none.AddInput(ctx, "r", hi), store},
+		"state":     {errorOf(none.State(ctx, "r")), store},
+		"watch":     {streamError(none.Watch(ctx, "r", pawl.Cursor{})), store},
+		"unsettled": {streamError(none.Unsettled(ctx, nil)), store},
+		"recover":   {none.Recover(ctx, nil), store},
+		"work":      {none.Work(ctx, nil), store},
+		"stepper":   {errorOf(pawl.NewStepper(none, pawl.StepperOptions{Engine: "e"})), store},
+		"model":     {errorOf(stored.Run(ctx, agentWith((*script)(nil)), hi, nil)), mod},
+		"its model": {errorOf(stored.Run(ctx, agent, hi, &pawl.RunOptions{Model: (*script)(nil)})), mod},
+		"session":   {errorOf(stored.Run(ctx, agent, hi, &pawl.RunOptions{Session: (*session.Memory)(nil)})), sess},
+		"resumed":   {errorOf(stored.Resume(ctx, agent, pawl.RunID("r"), &pawl.RunOptions{Session: (*session.Memory)(nil)})), strings.Replace(sess, "pawl: ", "pawl: run r: ", 1)},
+		"submitted": {errorOf(stored.Submit(ctx, agent, hi, &pawl.RunOptions{Session: (*session.Memory)(nil)})), sess},
+		"not found": {errorOf(lost.Resume(ctx, agent, pawl.RunID("r"), nil)), "pawl: run r: the run's session is missing"},
+	} {
+		if tt.err == nil || !strings.HasPrefix(tt.err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, tt.err)
+		}
 	}
 }
 

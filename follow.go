@@ -62,6 +62,10 @@ func (e *LostRangeError) Unwrap() error { return e.Err }
 // run. Errors are *RunError.
 func (r *Runner) Watch(ctx context.Context, run string, from Cursor) iter.Seq2[WatchEvent, error] {
 	return func(yield func(WatchEvent, error) bool) {
+		if err := r.checkStore(); err != nil {
+			yield(WatchEvent{}, err)
+			return
+		}
 		f := r.newFollower(ctx, run, from, func(ev WatchEvent) bool { return yield(ev, nil) })
 		if err := f.follow(); err != nil && !f.gone {
 			if _, ok := errors.AsType[*RunError](err); !ok {

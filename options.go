@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -169,6 +170,9 @@ func (o *RunOptions) orDefault() *RunOptions {
 
 // check reports options that exclude each other.
 func (o *RunOptions) check(m model.Model, resume bool) error {
+	if isNil(o.Session) {
+		return &ConfigError{Field: "RunOptions.Session", Problem: fmt.Sprintf("is a nil %T", o.Session)}
+	}
 	managed := 0
 	for _, set := range []bool{o.ConversationID != "", o.PreviousResponseID != "" || o.AutoPreviousResponseID, o.Session != nil} {
 		if set {

@@ -362,7 +362,10 @@ func (r *Runner) bind(ref *journal.SessionRef, given session.Session, fork bool)
 // findSession asks Runner.Sessions; a panic there is an error.
 func (r *Runner) findSession(id string) (s session.Session, err error) {
 	defer panicked(fmt.Sprintf("Runner.Sessions(%q)", id), "", &err)
-	return r.Sessions(id), nil
+	if s = r.Sessions(id); isNil(s) {
+		return nil, nil
+	}
+	return s, nil
 }
 
 // ownSession is a session that may live in the run store's own database.

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -70,8 +71,26 @@ func (r *Runner) store() journal.Driver {
 
 func (r *Runner) grace() time.Duration { return cmp.Or(r.Grace, DefaultGrace) }
 
+// checkStore finds the store that was never opened, because an error was passed over: the methods of
+// a nil pointer panic.
+func (r *Runner) checkStore() error {
+	if isNil(r.Store) {
+		return &ConfigError{Field: "Runner.Store", Problem: fmt.Sprintf("is a nil %T", r.Store)}
+	}
+	return nil
+}
+
+// isNil reports whether an interface has a nil pointer in it.
+func isNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return p.Kind() == reflect.Pointer && p.IsNil()
+}
+
 // check reports settings that make no sense.
 func (r *Runner) check() error {
+	if err := r.checkStore(); err != nil {
+		return err
+	}
 	switch {
 	case r.Lease < 0:
 		return &ConfigError{Field: "Runner.Lease", Problem: "is negative"}
@@ -400,6 +419,9 @@ func newRunID() string {
 // State returns the state of a run: of a stored one, or of one this Runner has in
 // memory, also after a reader left its stream. ErrUnknownRun if there is none.
 func (r *Runner) State(ctx context.Context, run string) (*RunState, error) {
+	if err := r.checkStore(); err != nil {
+		return nil, err
+	}
 	records, err := r.store().Read(ctx, run, 0)
 	if err == nil && len(records) == 0 {
 		err = ErrUnknownRun

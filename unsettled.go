@@ -77,6 +77,10 @@ func (r *Runner) Unsettled(ctx context.Context, opts *UnsettledOptions) iter.Seq
 		opts = &UnsettledOptions{}
 	}
 	return func(yield func(Unsettled, error) bool) {
+		if err := r.checkStore(); err != nil {
+			yield(Unsettled{}, err)
+			return
+		}
 		q := journal.Query{Open: opts.Open, Limit: page}
 		for {
 			infos, err := r.store().List(ctx, q)
