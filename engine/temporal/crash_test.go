@@ -156,6 +156,22 @@ func (c crasher) start(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
+// newCrasher returns a worker process to be started, and a client of its runs.
+func newCrasher(t *testing.T, role string) (crasher, *site) {
+	t.Helper()
+	address, err := devtest.Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := crasher{t.TempDir(), address, t.Name(), role}
+	store, err := sqlstore.OpenSQLite(c.path("runs.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return c, onServer(t, &pawl.Runner{Store: store, Agents: c.agents()}, c.options())
+}
+
 func kill(cmd *exec.Cmd) {
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
@@ -165,17 +181,7 @@ func kill(cmd *exec.Cmd) {
 func TestKilledWorker(t *testing.T) {
 	for _, agent := range []string{"once", "idempotent"} {
 		t.Run(agent, func(t *testing.T) {
-			address, err := devtest.Server()
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := crasher{t.TempDir(), address, t.Name(), ""}
-			store, err := sqlstore.OpenSQLite(c.path("runs.db"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			s := onServer(t, &pawl.Runner{Store: store, Agents: c.agents()}, c.options())
+			c, s := newCrasher(t, "")
 			first := c.start(t)
 			run, err := s.Submit(t.Context(), s.agent(agent), pawl.UserText("go"), &pawl.RunOptions{ID: s.run()})
 			if err != nil {
@@ -222,17 +228,7 @@ func TestKilledWorker(t *testing.T) {
 // outcome is found all the same, and the run goes on with it once there is a worker that can
 // [S23.10].
 func TestKilledAfterCommit(t *testing.T) {
-	address, err := devtest.Server()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := crasher{t.TempDir(), address, t.Name(), dying}
-	store, err := sqlstore.OpenSQLite(c.path("runs.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	s := onServer(t, &pawl.Runner{Store: store, Agents: c.agents()}, c.options())
+	c, s := newCrasher(t, dying)
 	first := c.start(t)
 	run, err := s.Submit(t.Context(), s.agent("book"), pawl.UserText("go"), &pawl.RunOptions{ID: s.run()})
 	if err != nil {
@@ -253,7 +249,7 @@ func TestKilledAfterCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcomes, err := store.Read(t.Context(), run, 0)
+	outcomes, err := s.Store.Read(t.Context(), run, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

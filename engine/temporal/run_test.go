@@ -77,14 +77,7 @@ func TestResend(t *testing.T) {
 	if err := dead.Decide(t.Context(), s.run(), pawl.Approve(res.Interruptions[0].ID, "ann")); !errors.Is(err, errCutOff) {
 		t.Fatal(err)
 	}
-	for ev, err := range s.Watch(t.Context(), s.run(), pawl.Cursor{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, over := ev.Event.(*pawl.Done); over {
-			break
-		}
-	}
+	s.watchDone()
 	if n != 1 {
 		t.Errorf("%d calls", n)
 	}
@@ -98,14 +91,7 @@ func TestSubmitLater(t *testing.T) {
 	if _, err := s.Submit(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: s.run(), StartAt: at}); err != nil {
 		t.Fatal(err)
 	}
-	for ev, err := range s.Watch(t.Context(), s.run(), pawl.Cursor{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, over := ev.Event.(*pawl.Done); over {
-			break
-		}
-	}
+	s.watchDone()
 	records, err := s.Store.Read(t.Context(), s.run(), 0)
 	if err != nil {
 		t.Fatal(err)

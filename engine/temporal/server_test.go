@@ -89,4 +89,18 @@ func (s *site) stop() {
 // run names a run of the test.
 func (s *site) run() string { return strings.ReplaceAll(s.t.Name(), "/", "-") }
 
+// watchDone watches the run to its end, and does nothing for it.
+func (s *site) watchDone() {
+	s.t.Helper()
+	for ev, err := range s.Watch(s.t.Context(), s.run(), pawl.Cursor{}) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if _, over := ev.Event.(*pawl.Done); over {
+			return
+		}
+	}
+	s.t.Fatal("the run is not done")
+}
+
 func memory() *journal.Memory { return journal.NewMemory() }
