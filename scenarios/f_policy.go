@@ -217,6 +217,7 @@ func s79() scenario {
 	changed.Schema = `{"type":"object","properties":{"amount":{"type":"string"}},"required":["amount"],"additionalProperties":false}`
 	described := deletion
 	described.Description = "Deletes it, for good."
+	listed := deletion.from("shelf")
 	return scenario{
 		id: "S79",
 		script: `Between the question whether a tool may run and the answer the program is replaced. If the tool is gone, or
@@ -224,31 +225,32 @@ another one has its name and takes other arguments, the approved call must not r
 anything happened, and the run can still be resumed with the tool that was asked about, which then runs once, by the approval
 that was given. By option a call whose tool is gone is answered with that. A tool with another description is the same tool.
 So it is if its name
-is that of a handoff now. (Tools of MCP servers are not part of this yet.)`,
+is that of a handoff now, and if the tool is listed by a source now, as an MCP server is one, or is no longer, or by another.`,
 		sources: []string{"https://github.com/openai/openai-agents-python/pull/4145"},
 		variants: []variant{
-			{name: "removed", play: func(w *world) { s79Changed(w, other) }},
-			{name: "other arguments", play: func(w *world) { s79Changed(w, changed) }},
+			{name: "removed", play: func(w *world) { s79Changed(w, deletion, other) }},
+			{name: "other arguments", play: func(w *world) { s79Changed(w, deletion, changed) }},
 			{name: "a handoff now", play: s79Handoff},
+			{name: "of a source now", play: func(w *world) { s79Changed(w, deletion, listed) }},
+			{name: "of a source, removed", play: func(w *world) { s79Changed(w, listed, other.from("shelf")) }},
+			{name: "of a source, other arguments", play: func(w *world) { s79Changed(w, listed, changed.from("shelf")) }},
+			{name: "of a source, the agent's own now", play: func(w *world) { s79Changed(w, listed, deletion) }},
+			{name: "of a source, of another now", play: func(w *world) { s79Changed(w, listed, deletion.from("drawer")) }},
+			{name: "of a source, other description", play: func(w *world) { s79Same(w, listed, described.from("shelf")) }},
 			{name: "removed, tell the model", play: func(w *world) {
-				s79Start(w, `Tool "del" not found. Available tools: other.`)
+				s79Start(w, deletion, `Tool "del" not found. Available tools: other.`)
 				w.do(request{Decide: []decision{approve("c1")}, Tools: []tool{other}, TellModel: true})
 				w.ends("done")
 				w.effects()
 			}},
-			{name: "other description", play: func(w *world) {
-				s79Start(w, "deleted")
-				w.do(request{Decide: []decision{approve("c1")}, Tools: []tool{described}})
-				w.ends("done")
-				w.effects("del c1")
-			}},
+			{name: "other description", play: func(w *world) { s79Same(w, deletion, described) }},
 		},
 	}
 }
 
-func s79Start(w *world, output string) {
+func s79Start(w *world, asked tool, output string) {
 	w.Helper()
-	w.setup.Tools = []tool{deletion}
+	w.setup.Tools = []tool{asked}
 	w.model(
 		turn("user go", call("c1", "del")),
 		turn("user go; call c1 del; output c1 "+output, says("done")),
@@ -257,9 +259,17 @@ func s79Start(w *world, output string) {
 	w.waits("c1")
 }
 
-func s79Changed(w *world, now tool) {
+func s79Same(w *world, asked, now tool) {
 	w.Helper()
-	s79Start(w, "deleted")
+	s79Start(w, asked, "deleted")
+	w.do(request{Decide: []decision{approve("c1")}, Tools: []tool{now}})
+	w.ends("done")
+	w.effects("del c1")
+}
+
+func s79Changed(w *world, asked, now tool) {
+	w.Helper()
+	s79Start(w, asked, "deleted")
 	w.do(request{Decide: []decision{approve("c1")}, Tools: []tool{now}})
 	w.fails("tool changed")
 	w.effects()
@@ -271,7 +281,7 @@ func s79Changed(w *world, now tool) {
 }
 
 func s79Handoff(w *world) {
-	s79Start(w, "deleted")
+	s79Start(w, deletion, "deleted")
 	w.do(request{Decide: []decision{approve("c1")}, Team: []member{{Name: "Desk", Transfers: []transfer{{To: 1, Name: "del"}}}, {Name: "Other"}}})
 	w.fails("tool changed")
 	w.effects()
@@ -287,8 +297,8 @@ func s82() scenario {
 		script: `A tool needs approval: always, or by a rule that looks at the arguments. Whichever way the run is driven, the tool
 does nothing before somebody decided: not at the start, not on a resume without a decision, and not at all if it is rejected.
 A call that the rule lets pass runs without a question, also next to one that waits. There is one place where a call is let
-through, for every way to drive a run, also for an agent that was called as a tool, or handed the conversation. (Tools of MCP
-servers are not part of this yet.)`,
+through, for every way to drive a run, also for an agent that was called as a tool, or handed the conversation, and for tools
+that a source lists, as an MCP server is one.`,
 		sources: []string{
 			"https://github.com/mastra-ai/mastra/issues/14996",
 			"https://github.com/sgolestane/java-agent/issues/58",
@@ -298,6 +308,7 @@ servers are not part of this yet.)`,
 		s.variants = append(s.variants,
 			variant{name: name + " gate, approved", play: func(w *world) { s82Play(w, t, approve("c1"), "o", "t c1") }},
 			variant{name: name + " gate, rejected", play: func(w *world) { s82Play(w, t, reject("c1", "no"), "no") }},
+			variant{name: name + " gate, of a source", play: func(w *world) { s82Play(w, t.from("shelf"), approve("c1"), "o", "t c1") }},
 			variant{name: name + " gate, nested", play: func(w *world) { s82Nested(w, t) }},
 			variant{name: name + " gate, after a handoff", play: func(w *world) { s82Handed(w, t) }})
 	}

@@ -138,9 +138,8 @@ func (p *place) agents(team []member, r request) *pawl.Agent {
 			list[i].ToolUse = pawl.StopAtTools(m.Tools[len(m.Tools)-1].Name)
 		}
 		m.guarded(list[i], p.guardLog(), r)
-		for _, t := range m.Tools {
-			list[i].Tools = append(list[i].Tools, t.make(log, r))
-		}
+		own, sources := m.equipment(log, r)
+		list[i].Tools, list[i].ToolSources = own, sources
 	}
 	for i, m := range team {
 		for _, n := range m.Runs {
@@ -151,6 +150,23 @@ func (p *place) agents(team []member, r request) *pawl.Agent {
 		}
 	}
 	return list[0]
+}
+
+// equipment makes the tools of a member: its own, and those of its sources.
+func (m member) equipment(log *pawltest.EffectLog, r request) (own []pawl.Tool, sources []pawl.ToolSource) {
+	for _, t := range m.Tools {
+		if t.Source == "" {
+			own = append(own, t.make(log, r))
+			continue
+		}
+		i := slices.IndexFunc(sources, func(s pawl.ToolSource) bool { return s.Label() == t.Source })
+		if i < 0 {
+			i, sources = len(sources), append(sources, &source{label: t.Source})
+		}
+		of := sources[i].(*source)
+		of.tools = append(of.tools, t.make(log, r))
+	}
+	return own, sources
 }
 
 func (p *place) model() model.Model {

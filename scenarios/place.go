@@ -69,7 +69,25 @@ type tool struct {
 	Timeout time.Duration
 	// Description and Schema replace those of the other tools.
 	Description, Schema string
+	// Source is the label of the source that lists the tool, empty for one of the agent's own.
+	Source string
 }
+
+// from returns the tool as a source lists it.
+func (t tool) from(source string) tool {
+	t.Source = source
+	return t
+}
+
+// source is a source of tools.
+type source struct {
+	label string
+	tools []pawl.Tool
+}
+
+func (s *source) Label() string { return s.label }
+
+func (s *source) Tools(context.Context, *pawl.RunContext) ([]pawl.Tool, error) { return s.tools, nil }
 
 // asks reports whether a call with these arguments needs a decision.
 func (t tool) asks(args string) bool {
