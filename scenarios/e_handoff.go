@@ -83,7 +83,7 @@ func s61() scenario {
 		script: `The server holds the conversation, and a handoff has a filter, its own or the run's: the filter could not take
 anything away from what the server has. The run is refused before anything happens. So is the resume of a run that waits before
 the handoff, if the filter is new; what was decided is not lost by that. Without the filter the handoff takes place, and the next
-agent is sent what the server does not have: two outputs. (A history that is nested for the next agent is not part of this yet.)`,
+agent is sent what the server does not have: two outputs. (A nested history is such a filter.)`,
 		sources: []string{"https://github.com/openai/openai-agents-python/pull/2747"},
 	}
 	for _, p := range []pointer{onConversation, onPrevious, onAuto} {
