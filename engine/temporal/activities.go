@@ -2,6 +2,8 @@ package temporal
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -40,7 +42,7 @@ func (a *activities) perform(ctx context.Context, in stepInput, d delta) (*stepR
 	if err != nil {
 		return nil, a.failed(ctx, err, st.Again)
 	}
-	res := &stepResult{Inbox: encodeMessages(out.Inbox)}
+	res := &stepResult{Inbox: a.taken(encodeMessages(out.Inbox))}
 	if out.Outcome != nil {
 		f := encode(journal.Fact{Body: out.Outcome})
 		res.Outcome = &f
@@ -80,19 +82,48 @@ func (a *activities) open(ctx context.Context, in openInput) (*openResult, error
 	}
 	out := &openResult{Claimed: encode(journal.Fact{Body: o.Claimed})}
 	if in.Facts {
-		out.Facts = encodeAll(o.Facts[min(in.After, uint64(len(o.Facts))):])
+		all := encodeAll(o.Facts[min(in.After, uint64(len(o.Facts))):])
+		if out.Facts, err = a.page(all); len(out.Facts) < len(all) {
+			out.Upto = uint64(len(o.Facts))
+		}
 	}
-	return out, nil
+	return out, err
 }
 
-// facts returns the projection of a run.
-func (a *activities) facts(ctx context.Context, run string) ([]fact, error) {
+// facts returns what the projection of a run has behind so many facts, or as much of it as has a place in a
+// payload.
+func (a *activities) facts(ctx context.Context, run string, after uint64) ([]fact, error) {
 	defer a.beat(ctx)()
 	facts, err := a.stepper.Facts(ctx, run)
 	if err != nil {
 		return nil, failed(err)
 	}
-	return encodeAll(facts), nil
+	return a.page(encodeAll(facts[min(after, uint64(len(facts))):]))
+}
+
+// page returns the facts that have a place in a payload.
+func (a *activities) page(facts []fact) ([]fact, error) {
+	if a.spill != nil {
+		return facts, nil
+	}
+	n := fits(facts)
+	if n == 0 && len(facts) > 0 {
+		return nil, failed(needsBlobs(fmt.Sprintf("a fact of %d bytes", facts[0].size())))
+	}
+	return facts[:n], nil
+}
+
+// taken are the messages that the loop is given. What has no place stays in the inbox.
+func (a *activities) taken(messages []message) []message {
+	size := 0
+	return slices.DeleteFunc(messages, func(m message) bool {
+		n := m.Fact.size()
+		if a.spill == nil && size+n > maxPayload-maxOutcomeBare {
+			return true
+		}
+		size += n
+		return false
+	})
 }
 
 // close ends the claim.

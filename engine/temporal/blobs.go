@@ -69,6 +69,11 @@ func checkBlobs(b Blobs, write bool) error {
 	return nil
 }
 
+// needsBlobs is the error for what is too large to go without.
+func needsBlobs(what string) *pawl.ConfigError {
+	return &pawl.ConfigError{Field: "Options.Blobs", Problem: "is needed for " + what + ": Temporal keeps at most 2 MB in one place"}
+}
+
 // codec puts large payloads into blobs.
 type codec struct{ blobs Blobs }
 

@@ -11,6 +11,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/temporal"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
@@ -100,7 +101,12 @@ const synchronous = 2 * time.Second
 
 // Tell sends messages as signals, or, to wait until they are taken, as updates.
 func (e *Engine) Tell(ctx context.Context, run string, messages []journal.Entry) error {
+	var large error // it is not to keep the others, as a cancellation, from the run
 	for _, m := range messages {
+		if size := encode1(m.Body).size(); e.opts.Blobs == nil && size > maxPayload {
+			large = needsBlobs(fmt.Sprintf("a message of %d bytes", size))
+			continue
+		}
 		if e.opts.Synchronous && e.update(ctx, run, m) {
 			continue
 		}
@@ -108,7 +114,7 @@ func (e *Engine) Tell(ctx context.Context, run string, messages []journal.Entry)
 			return err
 		}
 	}
-	return nil
+	return large
 }
 
 // update reports whether the workflow has taken a message in time.
@@ -144,23 +150,51 @@ func (e *Engine) Resume(ctx context.Context, run string, rec journal.Record, tok
 // queryTimeout bounds a question to a workflow, which needs a worker.
 const queryTimeout = 2 * time.Second
 
-// Stopped asks the workflow.
+// Stopped asks the workflow. One that ended before its run, or that Temporal does not have any more, will
+// not go on either.
 func (e *Engine) Stopped(ctx context.Context, run, token string) *pawl.EngineError {
-	s, err := e.state(ctx, run)
-	if err != nil || s.Text == "" || token != "" && !slices.Contains(s.Tokens, token) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	answer, err := e.client.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{WorkflowID: e.opts.Prefix + run, QueryType: stateName,
+		QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_COMPLETED_CLEANLY})
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &gone):
+		return endedEarly(run, "Temporal has it no more")
+	case err != nil:
+		return nil
+	case answer.QueryRejected != nil:
+		return e.ended(ctx, run)
+	}
+	var s runState
+	if answer.QueryResult.Get(&s) != nil || s.Text == "" || token != "" && !slices.Contains(s.Tokens, token) {
 		return nil
 	}
 	return &pawl.EngineError{Code: s.Code, Text: s.Text}
 }
 
-func (e *Engine) state(ctx context.Context, run string) (s runState, err error) {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	v, err := e.client.QueryWorkflow(ctx, e.opts.Prefix+run, "", stateName)
-	if err == nil {
-		err = v.Get(&s)
+// endedCode is that of a workflow that has ended before its run.
+const endedCode = "workflow_ended"
+
+func endedEarly(run, why string) *pawl.EngineError {
+	return &pawl.EngineError{Code: endedCode, Text: fmt.Sprintf("pawl: the workflow of run %s has ended before the run: %s; resume the run to begin another", run, why)}
+}
+
+// ended says why a workflow has ended before its run.
+func (e *Engine) ended(ctx context.Context, run string) *pawl.EngineError {
+	err := e.client.GetWorkflow(ctx, e.opts.Prefix+run, "").Get(ctx, nil)
+	switch app, ok := errors.AsType[*sdk.ApplicationError](err); {
+	case err == nil || ctx.Err() != nil: // another has begun meanwhile
+		return nil
+	case ok && app.Type() == stopType:
+		var code string
+		var again bool
+		if app.Details(&code, &again) != nil {
+			code = endedCode
+		}
+		return &pawl.EngineError{Code: code, Text: app.Message()}
 	}
-	return s, err
+	return endedEarly(run, err.Error())
 }
 
 // Listen reads the bus.

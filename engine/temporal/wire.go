@@ -1,6 +1,8 @@
 package temporal
 
 import (
+	"encoding/base64"
+
 	"github.com/pawl-agents/pawl/internal/steps"
 	"github.com/pawl-agents/pawl/journal"
 )
@@ -28,12 +30,42 @@ type fact struct {
 	Version int          `json:"v"`
 	Frame   string       `json:"f,omitempty"`
 	Time    int64        `json:"t,omitempty"`
-	Payload string       `json:"p"`
+	Payload string       `json:"p,omitempty"`
+	// Bytes is the payload where a text would take more room: JSON in JSON may take six times as much.
+	Bytes []byte `json:"b,omitempty"`
 }
 
-func encode(f journal.Fact) fact {
-	rec := journal.Encode(f, [16]byte{})
-	return fact{Kind: rec.Kind, Version: rec.Version, Frame: rec.Frame, Time: rec.Time, Payload: rec.Payload}
+func encode(f journal.Fact) fact { return encode1(journal.Encode(f, [16]byte{})) }
+
+// encode1 is encode of a fact that is a record.
+func encode1(rec journal.Record) fact {
+	f := fact{Kind: rec.Kind, Version: rec.Version, Frame: rec.Frame, Time: rec.Time, Payload: rec.Payload}
+	if n := len(rec.Payload); n > smallPayload && quoted(rec.Payload) > base64.StdEncoding.EncodedLen(n) {
+		f.Payload, f.Bytes = "", []byte(rec.Payload)
+	}
+	return f
+}
+
+// smallPayload is a size, in bytes, up to which a text is more readable than short.
+const smallPayload = 4 << 10
+
+// quoted is about how long a text is in JSON.
+func quoted(s string) int {
+	n := len(s)
+	for i := range len(s) {
+		switch s[i] {
+		case '"', '\\':
+			n++
+		case '<', '>', '&':
+			n += 5
+		}
+	}
+	return n
+}
+
+// size is about how many bytes a fact has in a history.
+func (f fact) size() int {
+	return quoted(f.Payload) + base64.StdEncoding.EncodedLen(len(f.Bytes)) + len(f.Frame) + 100
 }
 
 func encodeAll(facts []journal.Fact) []fact {
@@ -45,7 +77,7 @@ func encodeAll(facts []journal.Fact) []fact {
 }
 
 func (f fact) record() journal.Record {
-	return journal.Record{Kind: f.Kind, Version: f.Version, Frame: f.Frame, Time: f.Time, Payload: f.Payload}
+	return journal.Record{Kind: f.Kind, Version: f.Version, Frame: f.Frame, Time: f.Time, Payload: f.Payload + string(f.Bytes)}
 }
 
 func (f fact) decode() (journal.Fact, error) { return journal.Decode(f.record()) }
@@ -68,8 +100,7 @@ type message struct {
 }
 
 func encodeMessage(e journal.Entry) message {
-	r := e.Body
-	return message{e.Key, fact{r.Kind, r.Version, r.Frame, r.Time, r.Payload}}
+	return message{e.Key, encode1(e.Body)}
 }
 
 func (m message) entry() journal.Entry { return journal.Entry{Key: m.Key, Body: m.Fact.record()} }
@@ -125,6 +156,41 @@ type delta struct {
 
 func encodeDelta(d steps.Delta) delta { return delta{d.After, encodeAll(d.Facts)} }
 
+// maxPayload is how many bytes of facts stand in one payload where nothing keeps larger ones. The
+// server takes 2 MB.
+const maxPayload = 1900 << 10
+
+// fits returns how many of the facts, from the first on, have a place in one payload.
+func fits(facts []fact) int {
+	size := 0
+	for i, f := range facts {
+		if size += f.size(); size > maxPayload {
+			return i
+		}
+	}
+	return len(facts)
+}
+
+// whole says that a delta has a place in a payload, or has to find one elsewhere.
+func (d delta) whole() bool { return len(d.parts()) == 1 }
+
+// parts are a delta in pieces that each have a place in a payload. A fact that has none by itself is kept elsewhere as it
+// is, and so is the delta then.
+func (d delta) parts() []delta {
+	var list []delta
+	for rest := d; ; {
+		n := fits(rest.Facts)
+		switch {
+		case n == len(rest.Facts):
+			return append(list, rest)
+		case n == 0:
+			return []delta{d}
+		}
+		list = append(list, delta{rest.After, rest.Facts[:n]})
+		rest = delta{rest.After + uint64(n), rest.Facts[n:]}
+	}
+}
+
 // stepInput is a step of a run.
 type stepInput struct {
 	Run     string   `json:"run"`
@@ -157,6 +223,8 @@ type openInput struct {
 type openResult struct {
 	Claimed fact   `json:"claimed"`
 	Facts   []fact `json:"facts,omitempty"`
+	// Upto is how many facts the projection has, if these are not all.
+	Upto uint64 `json:"upto,omitempty"`
 }
 
 // closeInput ends a claim.

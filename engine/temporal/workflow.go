@@ -30,6 +30,7 @@ type host struct {
 	timing timing
 	run    string
 	driver *steps.Driver
+	size   int // of the history when the run had been read
 
 	ended     []steps.Event
 	updates   []*update
@@ -57,14 +58,18 @@ func (t timing) runWorkflow(outer workflow.Context, in runInput) error {
 	if err := h.begin(in); err != nil {
 		return err
 	}
+	h.size = workflow.GetInfo(ctx).GetCurrentHistorySize()
 	over, err := h.driver.Run()
 	h.answer()
 	switch {
 	case err != nil:
 		return err
 	case !over:
-		return workflow.NewContinueAsNewError(ctx, workflowName, runInput{Run: in.Run, Epoch: h.driver.Epoch(),
-			Saved: encodeSaved(h.driver.Save()), Tokens: h.driver.Tokens})
+		s := encodeSaved(h.driver.Save())
+		if s.Delta, err = h.record(ctx, h.driver.Epoch(), s.Delta); err != nil {
+			return err
+		}
+		return workflow.NewContinueAsNewError(ctx, workflowName, runInput{Run: in.Run, Epoch: h.driver.Epoch(), Saved: s, Tokens: h.driver.Tokens})
 	}
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
@@ -92,8 +97,8 @@ func (h *host) begin(in runInput) error {
 		h.driver = steps.NewDriver(l, h, c.Epoch)
 		return l.Step(c, h.Now())
 	}
-	var list []fact
-	if err := workflow.ExecuteActivity(h.activity(h.timing.Timeout, false), factsName, in.Run).Get(h.ctx, &list); err != nil {
+	list, err := h.facts(0, nil, in.Saved.Delta.After)
+	if err != nil {
 		return err
 	}
 	facts, err := decodeAll(list)
@@ -111,6 +116,26 @@ func (h *host) begin(in runInput) error {
 	h.driver = steps.NewDriver(l, h, in.Epoch)
 	h.driver.Tokens = in.Tokens
 	return nil
+}
+
+// facts asks, page by page, for what the projection has behind the facts that are there, which are those behind so many; upto is
+// how many it has at least.
+func (h *host) facts(after uint64, have []fact, upto uint64) ([]fact, error) {
+	for after+uint64(len(have)) < upto {
+		args := []any{h.run}
+		if n := after + uint64(len(have)); n > 0 {
+			args = append(args, n)
+		}
+		var page []fact
+		if err := workflow.ExecuteActivity(h.activity(h.timing.Timeout, false), factsName, args...).Get(h.ctx, &page); err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			break
+		}
+		have = append(have, page...)
+	}
+	return have, nil
 }
 
 // handle answers queries and updates.
@@ -149,7 +174,9 @@ func (h *host) Now() int64 { return workflow.Now(h.ctx).UnixMilli() }
 // Full says that the history is long.
 func (h *host) Full() bool {
 	info := workflow.GetInfo(h.ctx)
-	return (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= h.timing.Full || info.GetCurrentHistorySize() >= fullBytes) &&
+	size := info.GetCurrentHistorySize()
+	same := h.size >= fullBytes/2 && size-h.size < fullBytes/2 // the next one would be as long from its beginning
+	return (info.GetCurrentHistoryLength() >= h.timing.Full || !same && (info.GetContinueAsNewSuggested() || size >= fullBytes)) &&
 		workflow.AllHandlersFinished(h.ctx)
 }
 
@@ -222,13 +249,50 @@ func (h *host) Start(r steps.Request) {
 		in.Effect = r.Of.ID.String()
 	}
 	h.cancels[r.Of] = cancel
-	f := workflow.ExecuteActivity(ctx, performName, in, encodeDelta(r.Delta))
-	workflow.Go(h.ctx, func(ctx workflow.Context) {
+	delta := encodeDelta(r.Delta)
+	var f workflow.Future
+	if delta.whole() {
+		f = workflow.ExecuteActivity(ctx, performName, in, delta)
+	}
+	workflow.Go(h.ctx, func(own workflow.Context) {
 		var out stepResult
-		err := f.Get(ctx, &out)
+		var err error
+		if f == nil {
+			if delta, err = h.record(own, r.Epoch, delta); err == nil {
+				f = workflow.ExecuteActivity(ctx, performName, in, delta)
+			}
+		}
+		e := &steps.End{Of: r.Of}
+		if err != nil {
+			e.Failure = unbegun(failure(steps.Ref{}, err, false))
+		} else {
+			err = f.Get(own, &out)
+			e = end(r.Of, &out, err, r.Once)
+		}
 		delete(h.cancels, r.Of)
-		h.ended = append(h.ended, steps.Event{End: end(r.Of, &out, err, r.Once)})
+		h.ended = append(h.ended, steps.Event{End: e})
 	})
+}
+
+// record brings the projection so far up to date, in steps of their own, that the rest of a delta has a place in a payload. It
+// returns the rest.
+func (h *host) record(ctx workflow.Context, epoch uint64, d delta) (delta, error) {
+	parts := d.parts()
+	for _, part := range parts[:len(parts)-1] {
+		ao := workflow.GetActivityOptions(h.activity(h.timing.Timeout, false))
+		if err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, ao), performName, stepInput{Run: h.run, Epoch: epoch}, part).Get(ctx, nil); err != nil {
+			return delta{}, err
+		}
+	}
+	return parts[len(parts)-1], nil
+}
+
+// unbegun is the failure of a step whose own activity was not started, because of one before it.
+func unbegun(f *steps.Failure) *steps.Failure {
+	if f.Stop == nil {
+		return &steps.Failure{Kind: steps.NotBegun}
+	}
+	return &steps.Failure{Kind: steps.Stopped, Stop: f.Stop}
 }
 
 // activity is the context of an activity. One that must not be begun twice has one attempt.
@@ -270,6 +334,9 @@ func (h *host) Open(lost []string, after uint64) (*journal.Claimed, []journal.Fa
 
 func (h *host) open(in openInput) (out openResult, err error) {
 	err = workflow.ExecuteActivity(h.activity(h.timing.Timeout, false), openName, in).Get(h.ctx, &out)
+	if err == nil {
+		out.Facts, err = h.facts(in.After, out.Facts, out.Upto)
+	}
 	return out, err
 }
 
