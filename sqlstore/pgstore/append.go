@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pawl-agents/pawl/internal/group"
 	"github.com/pawl-agents/pawl/internal/lent"
 	"github.com/pawl-agents/pawl/internal/listing"
@@ -116,7 +117,11 @@ func (s *Store) Append(ctx context.Context, run string, epoch, after uint64, rec
 // serve does the appends of a group in one transaction: they are sent together and commit
 // together. An error of the server's undid them all, so that each is done alone then.
 func (s *Store) serve(ctx context.Context, take func() []*group.Write[*call]) error {
-	conn, err := s.pool.Acquire(ctx)
+	var conn *pgxpool.Conn
+	err := s.insist(ctx, func() (_ bool, err error) {
+		conn, err = s.pool.Acquire(ctx)
+		return false, err
+	})
 	if err != nil {
 		return fault("connect", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -113,7 +114,11 @@ func (s *Store) exec(ctx context.Context, q string, args ...any) (int64, error) 
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
-	tag, err := s.pool.Exec(ctx, q, args...)
+	var tag pgconn.CommandTag
+	err := s.insist(ctx, func() (_ bool, err error) {
+		tag, err = s.pool.Exec(ctx, q, args...)
+		return !unsent(err), err
+	})
 	if err != nil {
 		return 0, fault("write", err)
 	}

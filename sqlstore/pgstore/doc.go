@@ -29,6 +29,12 @@
 // URL of the server itself, which takes one connection a worker. A search_path belongs to the role
 // or the database then (ALTER ROLE ... SET), not to the URL, whose parameters PgBouncer refuses.
 //
+// # Rights
+//
+// Who opens the store first, or a newer version of it, needs CREATE on the schema. Everybody else
+// needs no more than SELECT, INSERT, UPDATE and DELETE on the store's tables and USAGE on the
+// sequence pawl_order; what is missing is ErrAccess, which names it.
+//
 // # Layout
 //
 // The tables have the columns of package sqlstore, in the first schema of the search_path.

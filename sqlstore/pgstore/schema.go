@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -29,12 +30,19 @@ const sqlMigrating = `SELECT pg_advisory_xact_lock(8102097708)`
 const sqlTables = `SELECT coalesce(bool_or(relname = 'pawl_meta'), false), coalesce(bool_or(relname = 'pawl_runs'), false)
 	FROM pg_class WHERE relname IN ('pawl_meta', 'pawl_runs') AND pg_table_is_visible(oid)`
 
+// taken are what the server says when something has a name of ours already, or is not what we know by that name: a
+// duplicate table, function or object, an undefined column, and types that do not go together.
+var taken = []string{"42P07", "42723", "42710", "42703", "42804", "42830"}
+
 // migrate brings the database to the current schema. One of the current version is opened
-// without waiting for anybody.
-func migrate(ctx context.Context, pool *pgxpool.Pool) error {
+// without waiting for anybody. One without a schema may have to have one.
+func migrate(ctx context.Context, pool *pgxpool.Pool, existing bool) error {
 	version, err := schemaVersion(ctx, pool)
-	if err != nil || version == len(migrations) {
+	switch {
+	case err != nil || version == len(migrations):
 		return err
+	case version == 0 && existing:
+		return ErrNoStore
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sqlMigrating); err != nil {
@@ -45,7 +53,11 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		for ; version < len(migrations); version++ {
-			if _, err := tx.Exec(ctx, migrations[version]); err != nil {
+			_, err := tx.Exec(ctx, migrations[version])
+			if slices.Contains(taken, sqlState(err)) {
+				err = fmt.Errorf("%w: %w", journal.ErrForeignStore, err)
+			}
+			if err != nil {
 				return fmt.Errorf("pawl: migration to version %d: %w", version+1, err)
 			}
 			if _, err := tx.Exec(ctx, `UPDATE pawl_meta SET version = $1`, version+1); err != nil {

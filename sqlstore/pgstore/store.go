@@ -1,10 +1,13 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -43,6 +46,9 @@ type Options struct {
 	// pooler that does not know LISTEN, as PgBouncer in transaction mode. Empty means the URL
 	// of the store.
 	ListenURL string
+	// Existing refuses a database that has no tables of a store, with ErrNoStore, where else they are
+	// made.
+	Existing bool
 }
 
 // Errors of opening and using a store.
@@ -51,6 +57,8 @@ var (
 	ErrUnreachable = errors.New("pawl: the database server cannot be reached")
 	// ErrAccess: the server does not let this user in, or not write.
 	ErrAccess = errors.New("pawl: the database refuses this user")
+	// ErrNoStore: the database has no tables of a store, and is not to get any.
+	ErrNoStore = errors.New("pawl: the database has no store in it")
 	// ErrUnsafe: the server's settings would lose what it acknowledged.
 	ErrUnsafe = errors.New("pawl: the database may lose what it acknowledged")
 	// ErrClosed: the store was closed.
@@ -69,37 +77,53 @@ const patience = time.Minute
 // with the parameters of pgxpool beside it: pool_max_conns is the number of connections, at
 // least one for every transaction that is lent. A nil opts is the zero Options.
 //
-// The error wraps ErrUnreachable, ErrAccess, ErrUnsafe, journal.ErrForeignStore if there are
-// tables of our names that are not ours, or journal.ErrNewerStore.
+// An attempt to connect takes at most 10 s, unless the URL has a connect_timeout. When the server goes away later, calls wait
+// up to 10 s for it, as long as it is certain that they did nothing yet.
+//
+// The error wraps ErrUnreachable, ErrAccess, ErrUnsafe, ErrNoStore, journal.ErrForeignStore if there are
+// tables of our names that are not ours, or journal.ErrNewerStore; or it is a *pawl.ConfigError of a URL.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("pawl: the URL of the database: %w", err)
+		return nil, &pawl.ConfigError{Field: "the URL of the database", Problem: err.Error()}
 	}
-	if opts == nil || !opts.UnsafeAsyncCommit {
+	o := cmp.Or(opts, &Options{})
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = outage
+	}
+	if !o.UnsafeAsyncCommit {
 		config.AfterConnect = refuseAsyncCommit
 	}
 	s := &Store{listens: config.ConnConfig}
-	if opts != nil && opts.ListenURL != "" {
-		if s.listens, err = pgx.ParseConfig(opts.ListenURL); err != nil {
-			return nil, fmt.Errorf("pawl: the URL to listen at: %w", err)
+	if o.ListenURL != "" {
+		if s.listens, err = pgx.ParseConfig(o.ListenURL); err != nil {
+			return nil, &pawl.ConfigError{Field: "Options.ListenURL", Problem: err.Error()}
 		}
+		s.listens.ConnectTimeout = cmp.Or(s.listens.ConnectTimeout, outage)
 	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fault("open", err)
 	}
 	s.sql = stdlib.OpenDBFromPool(s.pool)
-	err = migrate(ctx, s.pool)
+	err = migrate(ctx, s.pool, o.Existing)
 	if err == nil {
-		var id string
-		err = s.pool.QueryRow(ctx, `SELECT store FROM pawl_meta`).Scan(&id)
-		s.backend = "postgres/" + id
+		s.backend, err = backendOf(ctx, s.pool)
+	}
+	if err == nil && o.ListenURL != "" {
+		err = s.checkListen(ctx)
 	}
 	if err != nil {
 		s.pool.Close()
 		return nil, fault("open", err)
 	}
 	return s, nil
+}
+
+// backendOf reads the name of the store in a database.
+func backendOf(ctx context.Context, db querier) (string, error) {
+	var id string
+	err := db.QueryRow(ctx, `SELECT store FROM pawl_meta`).Scan(&id)
+	return "postgres/" + id, err
 }
 
 func refuseAsyncCommit(ctx context.Context, conn *pgx.Conn) error {
@@ -163,37 +187,85 @@ func begun(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
+// outage is how long a call waits for a server that is away, as while it is started again: what
+// drives a run is not to give it up because of that, and with it the tools that are at work.
+const outage = 10 * time.Second
+
+// insist does what is refused without having been begun again and again, as long as the server is away.
+func (s *Store) insist(ctx context.Context, do func() (begun bool, err error)) error {
+	end := time.Now().Add(outage)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		begun, err := do()
+		if err == nil || begun || !away(err) || time.Until(end) < pause || s.queue.Closed() {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// away says that an error is of a server that may be back in a moment: it is the end of its connection, or it takes none.
+func away(err error) bool {
+	if state := sqlState(err); state != "" {
+		return strings.HasPrefix(state, "57P")
+	}
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	_, broken := errors.AsType[*net.OpError](err)
+	return connecting || broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
+}
+
+// unsent says that an error is of a statement that the server has not got.
+func unsent(err error) bool {
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	return connecting || pgconn.SafeToRetry(err)
+}
+
 // query reads a row, and is a transaction of its own. The error is pgx.ErrNoRows without one.
 func (s *Store) query(ctx context.Context, q string, args []any, dest ...any) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	err := s.pool.QueryRow(ctx, q, args...).Scan(dest...)
+	err := s.insist(ctx, func() (bool, error) {
+		err := s.pool.QueryRow(ctx, q, args...).Scan(dest...)
+		return !unsent(err), err
+	})
 	if err != nil && err != pgx.ErrNoRows {
 		return fault("query", err)
 	}
 	return err
 }
 
-// each reads the rows of a result, in one moment; dest are set for each call of row.
+// each reads the rows of a result, in one moment; dest are set for each call of row. It only reads, so it
+// is done again as long as there was no row.
 func (s *Store) each(ctx context.Context, q string, args []any, dest []any, row func() error) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	rows, err := s.pool.Query(ctx, q, args...)
-	if err != nil {
-		return fault("query", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := rows.Scan(dest...); err != nil {
-			return fault("query", err)
+	var own error // of row
+	err := s.insist(ctx, func() (some bool, err error) {
+		rows, err := s.pool.Query(ctx, q, args...)
+		if err != nil {
+			return false, err
 		}
-		if err := row(); err != nil {
-			return err
+		defer rows.Close()
+		for rows.Next() {
+			some = true
+			if err := rows.Scan(dest...); err != nil {
+				return some, err
+			}
+			if own = row(); own != nil {
+				return some, nil
+			}
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return some, rows.Err()
+	})
+	switch {
+	case own != nil:
+		return own
+	case err != nil:
 		return fault("query", err)
 	}
 	return nil
@@ -210,7 +282,10 @@ func sqlState(err error) string {
 
 // fault says what failed in the database, and what that means here.
 func fault(op string, err error) error {
-	for _, known := range []error{ErrUnsafe, ErrAccess, journal.ErrForeignStore, journal.ErrNewerStore, journal.ErrCorrupt} {
+	if config, ok := errors.AsType[*pawl.ConfigError](err); ok {
+		return config
+	}
+	for _, known := range []error{ErrUnsafe, ErrAccess, ErrNoStore, journal.ErrForeignStore, journal.ErrNewerStore, journal.ErrCorrupt} {
 		if errors.Is(err, known) {
 			return err
 		}

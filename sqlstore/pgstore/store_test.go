@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -135,6 +136,9 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"another program's table": {`CREATE TABLE pawl_meta (x int)`, journal.ErrForeignStore},
 		"no meta":                 {`CREATE TABLE pawl_runs (x int)`, journal.ErrForeignStore},
+		"a table of facts":        {`CREATE TABLE pawl_facts (x int)`, journal.ErrForeignStore},
+		"a function":              {`CREATE FUNCTION pawl_now() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'`, journal.ErrForeignStore},
+		"other sessions":          {`CREATE TABLE agent_sessions (x int)`, journal.ErrForeignStore},
 		"another application":     {`CREATE TABLE pawl_meta (application text, version int, store text); INSERT INTO pawl_meta VALUES ('x', 1, 'y')`, journal.ErrForeignStore},
 		"a newer one": {`CREATE TABLE pawl_meta (application text, version int, store text);
 			INSERT INTO pawl_meta VALUES ('github.com/pawl-agents/pawl', 99, 'y')`, journal.ErrNewerStore},
@@ -176,7 +180,30 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	})
 	t.Run("no URL", func(t *testing.T) {
-		if _, err := Open(t.Context(), "postgres://%zz", nil); err == nil || !strings.HasPrefix(err.Error(), "pawl: ") {
+		_, err := Open(t.Context(), "postgres://%zz", nil)
+		if _, ok := errors.AsType[*pawl.ConfigError](err); !ok || !strings.HasPrefix(err.Error(), "pawl: ") {
+			t.Errorf("Open: %v", err)
+		}
+	})
+	t.Run("no store", func(t *testing.T) {
+		url := database(t)
+		for range 2 { // the first makes nothing either
+			if _, err := Open(t.Context(), url, &Options{Existing: true}); !errors.Is(err, ErrNoStore) {
+				t.Errorf("Open: %v", err)
+			}
+		}
+		open(t, url)
+		s, err := Open(t.Context(), url, &Options{Existing: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+	})
+	t.Run("another database to listen at", func(t *testing.T) {
+		other := database(t)
+		open(t, other)
+		_, err := Open(t.Context(), database(t), &Options{ListenURL: other})
+		if e, ok := errors.AsType[*pawl.ConfigError](err); !ok || e.Field != "Options.ListenURL" {
 			t.Errorf("Open: %v", err)
 		}
 	})

@@ -102,7 +102,11 @@ func (t *txn) call(c *call) error {
 // kinds of it are the same one, and commits it if work returns no error. run is empty if it is
 // for none.
 func (s *Store) transact(ctx context.Context, run string, work func(t *txn) error) (err error) {
-	conn, err := s.sql.Conn(ctx)
+	var conn *sql.Conn
+	err = s.insist(ctx, func() (_ bool, err error) {
+		conn, err = s.sql.Conn(ctx)
+		return false, err
+	})
 	if err != nil {
 		return fault("connect", err)
 	}

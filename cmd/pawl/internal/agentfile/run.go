@@ -41,9 +41,12 @@ func (c command) run(ctx context.Context, call *pawl.Call) (string, error) {
 	cmd.Stdin = strings.NewReader(call.Arguments)
 	stdout, stderr := &limited{max: maxOutput}, &limited{max: 2000, cut: true}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	apart(cmd)
 	cmd.WaitDelay = patience
 	err := cmd.Run()
+	if ctx.Err() != nil {
+		endAll(cmd)
+	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it has ended well, and what it left running keeps its output open
 	}

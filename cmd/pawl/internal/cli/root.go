@@ -117,6 +117,9 @@ func (a *app) do(f func(cmd *cobra.Command, args []string) (any, error)) func(*c
 			a.screen.quiet()
 			a.prompt = nil
 		}
+		if err := a.checkStore(); err != nil {
+			return &outcome{err: err}
+		}
 		result, err := f(cmd, args)
 		return &outcome{result: result, err: err}
 	}

@@ -73,6 +73,9 @@ func (a *app) sampleCommand() *cobra.Command {
 				return nil, &usageError{errors.New("--store does not go with sample, which makes the store that it is told")}
 			}
 			a.store = args[0]
+			if likeURL.MatchString(a.store) {
+				return nil, &usageError{fmt.Errorf("%s is a URL; sample wants a new directory", a.storeName())}
+			}
 			return a.sample(cmd.Context())
 		}),
 	}

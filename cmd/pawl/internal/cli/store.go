@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/pawl-agents/pawl"
@@ -36,19 +37,52 @@ func (a *app) isDatabase() bool {
 	return strings.HasPrefix(a.store, "postgres://") || strings.HasPrefix(a.store, "postgresql://")
 }
 
+// likeURL begins what is meant as a URL.
+var likeURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// checkStore refuses a URL that is of no store. It is not meant as the name of a directory.
+func (a *app) checkStore() error {
+	if likeURL.MatchString(a.store) && !a.isDatabase() {
+		return &usageError{fmt.Errorf("%s is the URL of no store; one of a PostgreSQL database begins with postgres://", a.storeName())}
+	}
+	return nil
+}
+
 // storeName is --store as it is shown: without a password, which PGPASSWORD can hold.
 func (a *app) storeName() string {
-	if u, err := url.Parse(a.store); err == nil && a.isDatabase() {
-		u.User = url.User(u.User.Username())
+	if u, err := url.Parse(a.store); err == nil && likeURL.MatchString(a.store) {
+		if u.User != nil {
+			u.User = url.User(u.User.Username())
+		}
+		if q := u.Query(); q.Has("password") || q.Has("sslpassword") {
+			q.Del("password")
+			q.Del("sslpassword")
+			u.RawQuery = q.Encode()
+		}
 		return u.String()
 	}
 	return a.store
 }
 
-// openStore opens the store; it never makes a file.
+// openDatabase opens the store in a database.
+func (a *app) openDatabase(ctx context.Context, opts pgstore.Options) (store, error) {
+	st, err := pgstore.Open(ctx, a.store, &opts)
+	var wrong *pawl.ConfigError
+	switch {
+	case errors.As(err, &wrong):
+		return nil, &usageError{err}
+	case errors.Is(err, pgstore.ErrNoStore):
+		return nil, &hintedError{fmt.Errorf("%w in %s; submit and work make one", errNoStore, a.storeName()), nil}
+	case err != nil:
+		return nil, err
+	}
+	return st, nil
+}
+
+// openStore opens the store; it never makes one.
 func (a *app) openStore(ctx context.Context) (store, error) {
 	if a.isDatabase() {
-		return pgstore.Open(ctx, a.store, nil)
+		return a.openDatabase(ctx, pgstore.Options{Existing: true})
 	}
 	path := a.storePath()
 	if _, err := os.Stat(path); err != nil {

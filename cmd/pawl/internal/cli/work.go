@@ -81,10 +81,8 @@ func (a *app) work(ctx context.Context, path, listen string, o *pawl.WorkOptions
 		return nil, err
 	}
 	defer st.Close()
-	var done worked
-	o.Each = func(run pawl.RecoveredRun) {
-		a.tally(&done, run)
-	}
+	w := &watch{app: a, ctx: ctx}
+	o.Each = w.tell
 	r := &pawl.Runner{Store: st, Agents: []*pawl.Agent{agent}, Sessions: func(id string) session.Session { return sessionOf(st, id) }}
 	a.screen.head("%s works on %s", agent.Name, a.storeName())
 	if err := r.Work(ctx, o); err != nil {
@@ -94,29 +92,57 @@ func (a *app) work(ctx context.Context, path, listen string, o *pawl.WorkOptions
 		}
 		return nil, err
 	}
-	a.screen.line("%d runs finished, %d wait, %d could not go on.", done.Finished, done.Waiting, done.Failed)
-	return done, nil
+	a.screen.line("%d runs finished, %d times one began to wait, %d times one could not go on.", w.done.Finished, w.done.Waiting, w.done.Failed)
+	return w.done, nil
 }
 
-// tally says what became of a run, and counts it.
-func (a *app) tally(done *worked, run pawl.RecoveredRun) {
-	id := printable(run.Run)
+// watch is what a worker shows of what it does.
+type watch struct {
+	*app
+	ctx   context.Context // ends when the worker is to
+	done  worked
+	store string // the trouble with the store that was shown last
+}
+
+// tell says what became of a run, and counts it. Without a run it is of the store, which is looked at again and again.
+func (w *watch) tell(run pawl.RecoveredRun) {
+	a, id := w.app, printable(run.Run)
+	if run.Run != "" {
+		w.store = ""
+	}
 	switch {
+	case run.Run == "":
+		if trouble := trouble(run.Err); trouble != w.store {
+			w.store = trouble
+			a.screen.line("the store  %s", printable(trouble))
+		}
+	case run.Result == nil && w.ctx.Err() != nil && errors.Is(run.Err, context.Canceled):
+		a.screen.line("%s  left, for other workers", id)
 	case run.Result == nil:
-		done.Failed++
-		a.screen.line("%s  %s", strings.TrimSpace(id+"  failed"), printable(strings.TrimPrefix(run.Err.Error(), "pawl: ")))
+		w.done.Failed++
+		a.screen.line("%s  failed  %s", id, printable(strings.TrimPrefix(run.Err.Error(), "pawl: ")))
 	case run.Result.Waiting():
-		done.Waiting++
+		w.done.Waiting++
 		a.screen.line("%s  waiting", id)
 		for _, in := range run.Result.Interruptions {
 			for i, command := range a.deciders(in, len(run.Result.Interruptions)) {
-				a.screen.command("  "+answers(in.Kind)[i], command)
+				a.screen.command(answers(in.Kind)[i], command)
 			}
 		}
 	default:
-		done.Finished++
+		w.done.Finished++
 		a.screen.line("%s  %s  %s", id, run.Result.Status, printable(fmt.Sprint(run.Result.FinalOutput)))
 	}
+}
+
+// trouble is what is wrong with the store, whatever it was asked.
+func trouble(err error) string {
+	for _, known := range []error{pgstore.ErrUnreachable, pgstore.ErrAccess, sqlstore.ErrBusy, sqlstore.ErrAccess} {
+		if errors.Is(err, known) {
+			return strings.TrimPrefix(known.Error(), "pawl: ") + "; it is asked again"
+		}
+	}
+	return strings.TrimPrefix(err.Error(), "pawl: ")
 }
 
 const submitLong = `Puts a run of the agent in FILE into the store, for a worker ("work") to drive, and prints its id. With --id it may be
@@ -193,7 +219,7 @@ func (a *app) submit(ctx context.Context, path, text, sessionID string, o *pawl.
 // makeStore opens the store, and makes it where there is none. A database is listened to at another URL if there is one.
 func (a *app) makeStore(ctx context.Context, listen string) (store, error) {
 	if a.isDatabase() {
-		return pgstore.Open(ctx, a.store, &pgstore.Options{ListenURL: listen})
+		return a.openDatabase(ctx, pgstore.Options{ListenURL: listen})
 	}
 	if _, err := os.Stat(a.store); errors.Is(err, os.ErrNotExist) {
 		if filepath.Ext(a.store) == ".db" {
