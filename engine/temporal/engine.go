@@ -111,6 +111,9 @@ func (e *Engine) Tell(ctx context.Context, run string, messages []journal.Entry)
 			continue
 		}
 		if err := e.signal(ctx, run, messageName, encodeMessage(m)); err != nil {
+			if !errors.Is(err, pawl.ErrUnknownRun) {
+				err = fmt.Errorf("%w; the message is in the store, and sent again", err)
+			}
 			return err
 		}
 	}
