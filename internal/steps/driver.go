@@ -108,7 +108,8 @@ type Driver struct {
 	reclaims bool     // what is lost is found out once nothing is in flight
 	losses   []string // workers that may still be at what must not be begun twice
 	tries    int      // steps in a row that were not begun
-	pause    int64    // until when nothing is started, because of them or before the time of the run
+	pause    int64    // until when nothing is started, because of them
+	due      int64    // the time of the run, until it has come
 	recorded bool     // the projection shows that the run rests
 }
 
@@ -129,7 +130,7 @@ const maxPause = 60_000
 func NewDriver(l *Loop, h Host, epoch uint64) *Driver {
 	d := &Driver{Loop: l, host: h, epoch: epoch}
 	if root := l.M.Frame(""); root.Turn() == 0 {
-		d.pause = root.Started().Due
+		d.due = root.Started().Due
 	}
 	return d
 }
@@ -190,8 +191,14 @@ func (d *Driver) advance(now int64) (until int64, started bool, err error) {
 	if d.Stop != nil {
 		return rests, false, nil
 	}
-	if d.pause > now {
-		return d.pause, false, nil
+	switch {
+	case d.pause > now:
+		return max(d.pause, d.due), false, nil
+	case d.due > now && len(d.Delta().Consume) > 0: // whoever sent input waits until it is recorded
+		d.Flush()
+		return 0, true, d.record()
+	case d.due > now:
+		return d.due, false, nil
 	}
 	d.fire(now)
 	effects, status := d.Next(now)
@@ -267,6 +274,12 @@ func (d *Driver) carryAlone(of Ref) error {
 	return d.reclaim(others)
 }
 
+// record brings the projection up to date.
+func (d *Driver) record() error {
+	d.start(Ref{}, d.Delta())
+	return d.take([]Event{{End: d.await(Ref{})}})
+}
+
 // await waits for the end of a step. What else comes in is taken later.
 func (d *Driver) await(of Ref) *End {
 	for {
@@ -302,7 +315,7 @@ func (d *Driver) take(events []Event) error {
 			d.Take(*ev.Message, now) // whoever sent what is refused was told, or the run has moved on
 			d.recorded = false
 			if d.M.Cancelled() {
-				d.Stop, d.pause = nil, 0 // to its end a run is driven without agents too, and at once
+				d.Stop, d.pause, d.due = nil, 0, 0 // to its end a run is driven without agents too, and at once
 			}
 		case ev.Resume != nil:
 			d.resume(ev.Resume, now)
@@ -314,7 +327,7 @@ func (d *Driver) take(events []Event) error {
 
 func (d *Driver) resume(r *Resume, now int64) {
 	d.Tokens = append(d.Tokens[max(0, len(d.Tokens)-maxTokens):], r.Token)
-	d.Stop, d.pause, d.tries, d.recorded = nil, 0, 0, false
+	d.Stop, d.pause, d.due, d.tries, d.recorded = nil, 0, 0, 0, false
 	if d.M.Failure() != nil || r.Fact.MaxTurns != 0 || r.Fact.Context != "" {
 		fact := r.Fact
 		d.Step(&fact, now) // refused once the run has ended

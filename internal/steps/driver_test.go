@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-agents/pawl/internal/machine"
+	"github.com/pawl-agents/pawl/item"
 	"github.com/pawl-agents/pawl/journal"
 )
 
@@ -123,6 +124,11 @@ start p1.0.1 1+1`},
 		"resumed": {script([][]Event{came(Event{Resume: &Resume{Token: "now"}}), full}), `
 wait 5000
 start p1.0.1 1+1`},
+		"given input": {script([][]Event{came(Event{Message: new(message("k1", &journal.Added{Items: []item.Item{item.UserText("more")}, At: 1000}))}), recorded(), {}, full}), `
+wait 5000
+start nothing 1+2 consume [k1]
+wait 5000
+start p1.0.1 3+1`},
 		"cancelled": {script([][]Event{came(Event{Message: new(message("k1", &journal.Cancelled{By: "ann"}))}), recorded()}), `
 wait 5000
 start nothing 1+3 consume [k1]

@@ -67,9 +67,12 @@ type Saved struct {
 	Early []journal.Entry
 }
 
+// Flush hands out what the run took, as Next does, and no effect.
+func (l *Loop) Flush() { l.tail = append(l.tail, l.M.Flush().Facts...) }
+
 // Save returns what Restore needs. Nothing may be in flight.
 func (l *Loop) Save() Saved {
-	l.tail = append(l.tail, l.M.Flush().Facts...)
+	l.Flush()
 	return Saved{Delta: l.Delta(), Seen: slices.Clone(l.seen), Early: slices.Clone(l.early)}
 }
 
