@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/pawl-agents/pawl"
 	"github.com/pawl-agents/pawl/pawltest"
@@ -51,6 +52,24 @@ func TestBlobsCheck(t *testing.T) {
 		}
 		if records, err := store.Read(t.Context(), "r", 0); err != nil || len(records) > 0 {
 			t.Errorf("%d facts of a run that was refused, %v", len(records), err)
+		}
+	}
+}
+
+// A worker without a client, or without the store that the runs are in, is none.
+func TestWorkerRefuses(t *testing.T) {
+	c, err := client.NewLazyClient(client.Options{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var config *pawl.ConfigError
+	for field, try := range map[string]func() (worker.Worker, error){
+		"NewWorker":    func() (worker.Worker, error) { return NewWorker(nil, &pawl.Runner{Store: memory()}, WorkerOptions{}) },
+		"Runner.Store": func() (worker.Worker, error) { return NewWorker(c, &pawl.Runner{}, WorkerOptions{}) },
+	} {
+		if _, err := try(); !errors.As(err, &config) || config.Field != field {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 }

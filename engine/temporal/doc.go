@@ -2,12 +2,13 @@
 // effect is an activity with the retries that its class allows. The same agents, keys and outcomes
 // as with a Runner alone, and a program changes in how its Runner is made:
 //
+//	opts := temporal.Options{Blobs: blobs}
 //	c, err := client.Dial(client.Options{DataConverter: temporal.DataConverter(blobs)})
-//	r := pawl.Runner{Store: store, Agents: agents, Engine: temporal.New(c, nil)}
+//	r := pawl.Runner{Store: store, Agents: agents, Engine: temporal.New(c, opts)}
 //
 // A worker process has the agents and carries the effects out:
 //
-//	w, err := temporal.NewWorker(c, &r, temporal.Options{Blobs: blobs})
+//	w, err := temporal.NewWorker(c, &r, temporal.WorkerOptions{Options: opts})
 //	err = w.Run(worker.InterruptCh())
 //
 // The history of the workflow is the ledger of the run. The Runner's Store has a copy of it, which

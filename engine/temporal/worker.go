@@ -41,7 +41,12 @@ const stopTimeout = time.Second
 // NewWorker returns a worker of the SDK that carries out runs of the runner: with its Agents,
 // Sessions and Store. Its Engine is not used. An error is a *pawl.ConfigError.
 func NewWorker(c client.Client, r *pawl.Runner, opts WorkerOptions) (worker.Worker, error) {
-	if err := checkBlobs(opts.Blobs, true); err != nil {
+	switch err := checkBlobs(opts.Blobs, true); {
+	case c == nil:
+		return nil, &pawl.ConfigError{Field: "NewWorker", Problem: "the client is nil"}
+	case r == nil || r.Store == nil:
+		return nil, &pawl.ConfigError{Field: "Runner.Store", Problem: "is missing: a worker needs the store in which the runs are begun"}
+	case err != nil:
 		return nil, err
 	}
 	most := maxOutcomeBare
