@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -71,6 +72,9 @@ func (o Options) name() string { return "temporal/" + cmp.Or(o.Namespace, "defau
 type Engine struct {
 	client client.Client
 	opts   Options
+
+	mu   sync.Mutex
+	over map[string]time.Time // when a workflow of which somebody waits for the run was first seen to be over
 }
 
 var _ pawl.Engine = (*Engine)(nil)
@@ -159,15 +163,20 @@ func (e *Engine) Stopped(ctx context.Context, run, token string) *pawl.EngineErr
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	answer, err := e.client.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{WorkflowID: e.opts.Prefix + run, QueryType: stateName,
-		QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_COMPLETED_CLEANLY})
+		QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN})
 	var gone *serviceerror.NotFound
 	switch {
 	case errors.As(err, &gone):
-		return endedEarly(run, "Temporal has it no more")
+		return endedEarly(run, "Temporal has it no more; resume the run to begin another")
 	case err != nil:
 		return nil
-	case answer.QueryRejected != nil:
+	case answer.QueryRejected == nil:
+	case answer.QueryRejected.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		return e.ended(ctx, run)
+	case e.staysOver(run):
+		return endedEarly(run, "the namespace had a run of that id, of another store or of one that is gone; use another id, or Options.Prefix")
+	default:
+		return nil
 	}
 	var s runState
 	if answer.QueryResult.Get(&s) != nil || s.Text == "" || token != "" && !slices.Contains(s.Tokens, token) {
@@ -176,11 +185,35 @@ func (e *Engine) Stopped(ctx context.Context, run, token string) *pawl.EngineErr
 	return &pawl.EngineError{Code: s.Code, Text: s.Text}
 }
 
+// overFor is how long a workflow is over before its run should be. The store shows the end first, and
+// whoever waits has read it long before then.
+const overFor = 3 * time.Second
+
+// staysOver notes that a workflow is over, and reports whether it has been for so long.
+func (e *Engine) staysOver(run string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for run, at := range e.over { // nobody waits for it any more
+		if time.Since(at) > time.Minute {
+			delete(e.over, run)
+		}
+	}
+	first, seen := e.over[run]
+	if seen {
+		return time.Since(first) >= overFor
+	}
+	if e.over == nil {
+		e.over = make(map[string]time.Time)
+	}
+	e.over[run] = time.Now()
+	return false
+}
+
 // endedCode is that of a workflow that has ended before its run.
 const endedCode = "workflow_ended"
 
 func endedEarly(run, why string) *pawl.EngineError {
-	return &pawl.EngineError{Code: endedCode, Text: fmt.Sprintf("pawl: the workflow of run %s has ended before the run: %s; resume the run to begin another", run, why)}
+	return &pawl.EngineError{Code: endedCode, Text: fmt.Sprintf("pawl: the workflow of run %s has ended before the run: %s", run, why)}
 }
 
 // ended says why a workflow has ended before its run.
@@ -197,7 +230,7 @@ func (e *Engine) ended(ctx context.Context, run string) *pawl.EngineError {
 		}
 		return &pawl.EngineError{Code: code, Text: app.Message()}
 	}
-	return endedEarly(run, err.Error())
+	return endedEarly(run, err.Error()+"; resume the run to begin another")
 }
 
 // Listen reads the bus.
