@@ -57,7 +57,7 @@ var (
 	ErrUnreachable = errors.New("pawl: the database server cannot be reached")
 	// ErrAccess: the server does not let this user in, or not write.
 	ErrAccess = errors.New("pawl: the database refuses this user")
-	// ErrNoStore: the database has no tables of a store, and is not to get any.
+	// ErrNoStore: there is no such database, or it has no tables of a store and is not to get any.
 	ErrNoStore = errors.New("pawl: the database has no store in it")
 	// ErrUnsafe: the server's settings would lose what it acknowledged.
 	ErrUnsafe = errors.New("pawl: the database may lose what it acknowledged")
@@ -293,6 +293,8 @@ func fault(op string, err error) error {
 	switch sqlState(err) {
 	case "28000", "28P01", "42501", "25006":
 		return fmt.Errorf("%w: %s: %w", ErrAccess, op, err)
+	case "3D000":
+		return fmt.Errorf("%w: %s: %w", ErrNoStore, op, err)
 	case "26000", "42P05":
 		return fmt.Errorf("pawl: store: %s: the database is behind a pooler that does not know prepared statements, as PgBouncer before 1.21; add default_query_exec_mode=exec to its URL: %w", op, err)
 	}

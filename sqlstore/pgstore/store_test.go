@@ -185,6 +185,11 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("Open: %v", err)
 		}
 	})
+	t.Run("no such database", func(t *testing.T) {
+		if _, err := Open(t.Context(), server.URL("absent"), nil); !errors.Is(err, ErrNoStore) || errors.Is(err, ErrUnreachable) {
+			t.Errorf("Open: %v", err)
+		}
+	})
 	t.Run("no store", func(t *testing.T) {
 		url := database(t)
 		for range 2 { // the first makes nothing either

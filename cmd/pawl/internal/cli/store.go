@@ -72,7 +72,7 @@ func (a *app) openDatabase(ctx context.Context, opts pgstore.Options) (store, er
 	case errors.As(err, &wrong):
 		return nil, &usageError{err}
 	case errors.Is(err, pgstore.ErrNoStore):
-		return nil, &hintedError{fmt.Errorf("%w in %s; submit and work make one", errNoStore, a.storeName()), nil}
+		return nil, &hintedError{fmt.Errorf("%w in %s; submit and work make one, if the database is there", errNoStore, a.storeName()), nil}
 	case err != nil:
 		return nil, err
 	}
