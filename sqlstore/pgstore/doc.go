@@ -10,7 +10,9 @@
 //
 // A successful write survives a crash of the server as far as its synchronous_commit says
 // (https://www.postgresql.org/docs/current/runtime-config-wal.html). Every connection reads
-// the setting back and is refused if it is off, unless Options says otherwise.
+// the setting back and is refused if it is off, unless Options says otherwise. So is one whose
+// default_transaction_isolation is above read committed: of two runs that begin on one session at
+// once each has to see the other.
 //
 // Each append is one statement, which compares epoch and position under the lock of the run's
 // row before it writes anything. Appends that wait for each other share one round trip and one

@@ -59,7 +59,7 @@ var (
 	ErrAccess = errors.New("pawl: the database refuses this user")
 	// ErrNoStore: there is no such database, or it has no tables of a store and is not to get any.
 	ErrNoStore = errors.New("pawl: the database has no store in it")
-	// ErrUnsafe: the server's settings would lose what it acknowledged.
+	// ErrUnsafe: the server's settings would lose what it acknowledged, or garble it.
 	ErrUnsafe = errors.New("pawl: the database may lose what it acknowledged")
 	// ErrClosed: the store was closed.
 	ErrClosed = group.ErrClosed
@@ -91,9 +91,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = outage
 	}
-	if !o.UnsafeAsyncCommit {
-		config.AfterConnect = refuseAsyncCommit
-	}
+	config.AfterConnect = o.refuseUnsafe
 	s := &Store{listens: config.ConnConfig}
 	if o.ListenURL != "" {
 		if s.listens, err = pgx.ParseConfig(o.ListenURL); err != nil {
@@ -126,14 +124,19 @@ func backendOf(ctx context.Context, db querier) (string, error) {
 	return "postgres/" + id, err
 }
 
-func refuseAsyncCommit(ctx context.Context, conn *pgx.Conn) error {
-	var setting, encoding string
-	err := conn.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('server_encoding')`).Scan(&setting, &encoding)
+// refuseUnsafe refuses a connection under whose settings the store does not keep what it promises.
+func (o *Options) refuseUnsafe(ctx context.Context, conn *pgx.Conn) error {
+	var commit, isolation, encoding string
+	err := conn.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('default_transaction_isolation'), current_setting('server_encoding')`).
+		Scan(&commit, &isolation, &encoding)
 	switch {
 	case err != nil:
 		return err
-	case setting == "off":
+	case commit == "off" && !o.UnsafeAsyncCommit:
 		return fmt.Errorf("%w: synchronous_commit is off", ErrUnsafe)
+	case isolation != "read committed" && isolation != "read uncommitted": // in PostgreSQL they are one
+		return fmt.Errorf("%w: default_transaction_isolation is %q, where what others have just committed is not seen; add default_transaction_isolation=read%%20committed to the URL, or set it for the role",
+			ErrUnsafe, isolation)
 	case encoding != "UTF8":
 		return fmt.Errorf("%w: its encoding is %s, not UTF8", ErrUnsafe, encoding)
 	}

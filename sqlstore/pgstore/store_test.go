@@ -168,6 +168,17 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		s.Close()
 	})
+	t.Run("transactions that do not see what others commit", func(t *testing.T) {
+		for level, want := range map[string]error{"repeatable%20read": ErrUnsafe, "serializable": ErrUnsafe, "read%20uncommitted": nil} {
+			s, err := Open(t.Context(), database(t)+"&default_transaction_isolation="+level, nil)
+			if !errors.Is(err, want) {
+				t.Errorf("Open with %s: %v", level, err)
+			}
+			if err == nil {
+				s.Close()
+			}
+		}
+	})
 	t.Run("nobody there", func(t *testing.T) {
 		if _, err := Open(t.Context(), "postgres://postgres@127.0.0.1:1/x", nil); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("Open: %v", err)
