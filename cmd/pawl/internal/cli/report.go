@@ -81,7 +81,7 @@ func (a *app) resumer(state *pawl.RunState) string {
 // goOn says how a run goes on.
 func (s *screen) goOn(label, command string) {
 	if command == "" {
-		s.entry(plain, label, "resume the run from the program that it belongs to")
+		s.entry(plain, label, "resume the run from the program that it belongs to; a worker does so by itself (after a failure, with --retry-failed)")
 		return
 	}
 	s.command(label, command)

@@ -40,8 +40,14 @@ func (a *app) isDatabase() bool {
 // likeURL begins what is meant as a URL.
 var likeURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// checkStore refuses a URL that is of no store. It is not meant as the name of a directory.
+// likeKeywords is in what libpq takes beside URLs.
+var likeKeywords = regexp.MustCompile(`(^|\s)(host|dbname|user)=`)
+
+// checkStore refuses what names a database, and is no URL of one: it is not meant as the name of a directory.
 func (a *app) checkStore() error {
+	if likeKeywords.MatchString(a.store) && !likeURL.MatchString(a.store) {
+		return &usageError{errors.New("--store wants a database as a URL, like postgres://user@host/database")}
+	}
 	if likeURL.MatchString(a.store) && !a.isDatabase() {
 		return &usageError{fmt.Errorf("%s is the URL of no store; one of a PostgreSQL database begins with postgres://", a.storeName())}
 	}
