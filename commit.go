@@ -140,6 +140,10 @@ func (d *drive) drain(now time.Time, must bool) (bool, error) {
 		return false, nil
 	}
 	entries, err := d.store.Inbox(d.bg, d.m.Run())
+	if err != nil && len(d.bodies)+d.beside > 0 && now.UnixMilli() < d.leaseEnd.Load() {
+		d.nudged.Store(must)
+		return false, nil // as when the lease cannot be renewed: what is at work goes on until that ends
+	}
 	stepped, terr := d.take(entries, now)
 	d.unread = 0
 	for _, e := range entries {

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +88,9 @@ func (s *Stepper) Open(ctx context.Context, run string, lost []journal.Owner) (*
 	gone := len(lost) > 0 && !slices.ContainsFunc(lost, func(o journal.Owner) bool { return !owner.Gone(o) })
 	o := &EngineRun{Claimed: &journal.Claimed{Epoch: c.Epoch, Owner: req.Owner, Gone: gone}}
 	o.Facts, err = s.Facts(ctx, run)
+	if errors.Is(err, ErrUnknownRun) { // it is of another store, and its id stays free here
+		err = cmp.Or(s.r.store().Release(context.WithoutCancel(ctx), run, c.Epoch, journal.Rest{Due: journal.Never}), err)
+	}
 	return o, err
 }
 

@@ -486,6 +486,18 @@ func TestEngineSubmitLater(t *testing.T) {
 	})
 }
 
+// A worker that is asked for a run of another store leaves the id free in its own [S23.3].
+func TestEngineRunOfAnotherStore(t *testing.T) {
+	agent := agentWith(newScript(says("done")))
+	r, engine := onEngine(t, agent, pawl.StepperOptions{})
+	if _, err := engine.workers().Open(t.Context(), "r", nil); !errors.Is(err, pawl.ErrUnknownRun) {
+		t.Fatal(err)
+	}
+	if res := must(t)(r.Run(t.Context(), agent, pawl.UserText("pay"), &pawl.RunOptions{ID: "r"})); res.FinalOutput != "done" {
+		t.Errorf("result %+v", res)
+	}
+}
+
 // silent is an engine that is out of reach for the first message.
 type silent struct {
 	*loopEngine

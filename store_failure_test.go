@@ -43,6 +43,52 @@ func TestStoreFailsAnywhere(t *testing.T) {
 	}
 }
 
+// unread is a store whose inbox cannot be read for a while.
+type unread struct {
+	journal.Driver
+	from, to time.Time
+	looks    *int
+}
+
+func (u unread) Inbox(ctx context.Context, run string) ([]journal.Entry, error) {
+	if now := time.Now(); now.After(u.from) && now.Before(u.to) {
+		*u.looks++
+		return nil, errDead
+	}
+	return u.Driver.Inbox(ctx, run)
+}
+
+// A store that cannot be read for a moment does not end what is at work, as long as the claim lives.
+func TestInboxFailsBesideATool(t *testing.T) {
+	for name, tt := range map[string]struct {
+		away time.Duration
+		want error
+	}{
+		"within the lease": {20 * time.Second, nil},
+		"for good":         {time.Hour, errDead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var e effects
+				agent := agentWith(newScript(calling(fc("c1", "charge", `{"cents":5}`)), says("done")), charging("charge", &e, func(f *pawl.Func[charge, string]) {
+					run := f.Run
+					f.Run = func(ctx context.Context, c *pawl.Call, in charge) (string, error) {
+						time.Sleep(40 * time.Second)
+						return run(ctx, c, in)
+					}
+				}))
+				looks, now := 0, time.Now()
+				r := &pawl.Runner{Store: unread{journal.NewMemory(), now.Add(time.Second), now.Add(time.Second + tt.away), &looks}}
+				_, err := r.Run(t.Context(), agent, pawl.UserText("pay"), nil)
+				if !errors.Is(err, tt.want) || looks == 0 || looks > 100 {
+					t.Errorf("%v after %d looks", err, looks)
+				}
+				e.want(t, "charge 5")
+			})
+		})
+	}
+}
+
 // storeFails drives a run whose n-th append and those behind it get the replies; it reports
 // whether the run has fewer appends.
 func storeFails(t *testing.T, n int, replies []journaltest.Reply, via string) bool {

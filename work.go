@@ -17,8 +17,8 @@ const DefaultPoll = time.Second
 // WorkOptions are the options of Work; nil means all defaults.
 type WorkOptions struct {
 	RecoverOptions
-	// Queues are the queues whose runs are taken up; nil means all. Runs started without a
-	// queue are in the queue "".
+	// Queues are the queues whose runs are taken up, at least one; nil means all. Runs started
+	// without a queue are in the queue "".
 	Queues []string
 	// MaxPerQueue is how many runs of one queue this worker drives at a time; 0 means as
 	// many as of all.
@@ -33,6 +33,8 @@ type WorkOptions struct {
 
 func (o *WorkOptions) check() error {
 	switch {
+	case o.Queues != nil && len(o.Queues) == 0:
+		return &ConfigError{Field: "WorkOptions.Queues", Problem: "is empty, and not nil: no run would be taken up"}
 	case o.MaxPerQueue < 0:
 		return &ConfigError{Field: "WorkOptions.MaxPerQueue", Problem: "is negative"}
 	case o.Poll < 0:

@@ -138,12 +138,13 @@ func TestSubmitMistakes(t *testing.T) {
 	r := &pawl.Runner{Store: unwritten{journal.NewMemory()}}
 	agent := agentWith(&slow{})
 	for want, err := range map[string]error{
-		"pawl: RunOptions.Queue: is not valid UTF-8":                              errorOf(r.Submit(t.Context(), agent, pawl.UserText("hi"), &pawl.RunOptions{Queue: "\xff"})),
-		"pawl: RunOptions.StartAt: is for Submit: a run that is driven has begun": errorOf(r.Run(t.Context(), agent, pawl.UserText("hi"), &pawl.RunOptions{StartAt: time.Unix(1, 0)})),
-		"pawl: WorkOptions.MaxPerQueue: is negative":                              r.Work(t.Context(), &pawl.WorkOptions{MaxPerQueue: -1}),
-		"pawl: WorkOptions.Drain: is negative":                                    r.Work(t.Context(), &pawl.WorkOptions{Drain: -1}),
-		"pawl: RecoverOptions.Parallel: is negative":                              r.Work(t.Context(), &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Parallel: -1}}),
-		"pawl: Runner.Lease: is negative":                                         errorOf((&pawl.Runner{Lease: -1}).Submit(t.Context(), agent, pawl.UserText("hi"), nil)),
+		"pawl: RunOptions.Queue: is not valid UTF-8":                                errorOf(r.Submit(t.Context(), agent, pawl.UserText("hi"), &pawl.RunOptions{Queue: "\xff"})),
+		"pawl: RunOptions.StartAt: is for Submit: a run that is driven has begun":   errorOf(r.Run(t.Context(), agent, pawl.UserText("hi"), &pawl.RunOptions{StartAt: time.Unix(1, 0)})),
+		"pawl: WorkOptions.MaxPerQueue: is negative":                                r.Work(t.Context(), &pawl.WorkOptions{MaxPerQueue: -1}),
+		"pawl: WorkOptions.Queues: is empty, and not nil: no run would be taken up": r.Work(t.Context(), &pawl.WorkOptions{Queues: []string{}}),
+		"pawl: WorkOptions.Drain: is negative":                                      r.Work(t.Context(), &pawl.WorkOptions{Drain: -1}),
+		"pawl: RecoverOptions.Parallel: is negative":                                r.Work(t.Context(), &pawl.WorkOptions{RecoverOptions: pawl.RecoverOptions{Parallel: -1}}),
+		"pawl: Runner.Lease: is negative":                                           errorOf((&pawl.Runner{Lease: -1}).Submit(t.Context(), agent, pawl.UserText("hi"), nil)),
 	} {
 		if _, ok := errors.AsType[*pawl.ConfigError](err); !ok || err.Error() != want {
 			t.Errorf("%v, want %q", err, want)
