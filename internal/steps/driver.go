@@ -193,7 +193,7 @@ func (d *Driver) advance(now int64) (until int64, started bool, err error) {
 	}
 	switch {
 	case d.pause > now:
-		return max(d.pause, d.due), false, nil
+		return d.pause, false, nil
 	case d.due > now && len(d.Delta().Consume) > 0: // whoever sent input waits until it is recorded
 		d.Flush()
 		return 0, true, d.record()

@@ -129,6 +129,14 @@ wait 5000
 start nothing 1+2 consume [k1]
 wait 5000
 start p1.0.1 3+1`},
+		"given input, which is recorded at the second attempt": {script([][]Event{came(Event{Message: new(message("k1", &journal.Added{Items: []item.Item{item.UserText("more")}, At: 1000}))}),
+			came(Event{End: &End{Failure: &Failure{Kind: NotBegun}}}), {}, recorded(), {}, full}), `
+wait 5000
+start nothing 1+2 consume [k1]
+wait 2000
+start nothing 1+2 consume [k1]
+wait 5000
+start p1.0.1 3+1`},
 		"cancelled": {script([][]Event{came(Event{Message: new(message("k1", &journal.Cancelled{By: "ann"}))}), recorded()}), `
 wait 5000
 start nothing 1+3 consume [k1]
